@@ -3,9 +3,8 @@
 On matrices like those of the literature, and on the yellow taxi sample by hour of day where it is available; one
 thread, solving only. Ḡ is the mean over matrices of |o| + |d| over published trips, |o| the tiles that are published. For boxes
 of rivals that are no nodes of a tree (mondrian, glove, glove-sk) these are the tiles whose centroids lie in them, the finest way
-to count; `meets` counts the tiles whose outlines meet the box, as the paper does (Voronoi cells of the centroids where there are
-no outlines). E of rows that overlap is that of their sum, as `crowdveil measure` has it. `uniform` needs a grid and is left out;
-glove-sk is slow and gets one matrix of each data set.
+to count; `meets` counts the tiles whose outlines meet the box, as the paper does. E of rows that overlap is that of their sum,
+as `crowdveil measure` has it. `uniform` needs a grid and is left out; glove-sk is slow and gets one matrix of each data set.
 
 Last come ratios, mean over data sets, of Ḡ of `joint` with dyadic splits to that of the best rival: of those whose rows do not
 overlap (as ours do not), of all as the paper counts, of all as published; and, as published, the largest ratio of any data set
@@ -17,7 +16,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -85,20 +83,10 @@ def generalization(flows: Any, release: Any, size: Any) -> float:
     return float(np.mean(errors))
 
 
-def tiles_met(release: Any) -> Any:
-    """Tiles that meet the rectangle around the centroids of each area; Voronoi cells where there are no outlines."""
-    from crowdveil.measures.od import boxes
-    from crowdveil.model.tessellation import voronoi_zones
-
-    zones = release.areas.zones
-    if zones.polygons is None:
-        zones = voronoi_zones(zones.ids, zones.lon, zones.lat)
-    return boxes.tiles_met(replace(release.areas, zones=zones))
-
-
 def compare(name: str, flows: Any) -> dict[str, float]:
     """All methods on a data set; Ḡ of joint with dyadic splits over that of the best rival, in three ways."""
     import crowdveil
+    from crowdveil.measures.od.boxes import tiles_met
 
     errors, met, took = {}, {}, {}
     for label, (method, parameters) in {**OURS, **RIVALS}.items():
@@ -114,7 +102,7 @@ def compare(name: str, flows: Any) -> dict[str, float]:
             errors[label] = generalization(here, release, release.areas.size)
             say(f"{name}_{label}_G", errors[label])
         if label in BOXES:
-            met[label] = generalization(here, release, tiles_met(release))
+            met[label] = generalization(here, release, tiles_met(release.areas))
             say(f"{name}_{label}_G_meets", met[label])
         lost = crowdveil.measure(here, release, ["E", "S"])
         say(f"{name}_{label}_E", float(lost["E"].mean))

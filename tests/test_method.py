@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import Field
 
-from crowdveil import extensions
+from crowdveil.engine import extensions
 from crowdveil.errors import ParameterError
 from crowdveil.methods.od import suppression
 from crowdveil.methods.od.atg_dual import AtgDualParams

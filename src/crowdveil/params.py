@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -21,16 +21,13 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+from crowdveil.engine.extensions import OpenNames
 from crowdveil.errors import Option, ParameterError
-from crowdveil.extensions import OpenNames
 from crowdveil.model.flows import trips_within
 from crowdveil.model.time_axis import DAY_S, StepClass, step_seconds
 from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
-
-if TYPE_CHECKING:
-    from crowdveil.guarantees.budget import BudgetPeriod
 
 
 class Params(BaseModel):
@@ -83,9 +80,9 @@ class FlowParams(Params):
 
     k: int = Field(10, ge=2, title="Smallest group (k)")
     """Smallest group size of a published flow."""
-    aggregate_small: bool = False
+    aggregate_small: bool = Field(False, title="Aggregate small flows")
     """Aggregate the suppressed destinations of an origin to one area, where at least k people go there."""
-    include_empty: bool = True
+    include_empty: bool = Field(True, title="Include tiles without trips")
     """Let aggregated areas include tiles without trips; without them each part of an area reveals a visit."""
 
     @property
@@ -99,11 +96,11 @@ class SizedAreas(FlowParams):
 
     min_tiles: int = Field(1, ge=1, title="Fewest tiles of an area")
     """Smallest number of tiles of a published area."""
-    min_inhabited_tiles: int = Field(0, ge=0)
+    min_inhabited_tiles: int = Field(0, ge=0, title="Fewest visited tiles of an area")
     """Smallest number of visited tiles of a published area (l-diversity)."""
-    min_pois: int = Field(0, ge=0)
+    min_pois: int = Field(0, ge=0, title="Fewest points of interest of an area")
     """Smallest number of points of interest of a published area (l-diversity); they come from the table of pois."""
-    min_poi_categories: int = Field(0, ge=0)
+    min_poi_categories: int = Field(0, ge=0, title="Fewest categories of points of interest")
     """Smallest number of different categories of the points of interest of a published area (l-diversity)."""
 
     @property
@@ -208,11 +205,6 @@ class TimePartitioned(Params):
             raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}; add it")
         return self
 
-    @property
-    def budget_period(self) -> BudgetPeriod:
-        """Return what the suppression budget is for: a time step, or all time steps of a class."""
-        return "step" if self.time_partition == "steps" else self.stable_by
-
 
 def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:
     """Return a validator of one of some words, or of a number that fits, also as text."""
@@ -256,7 +248,7 @@ class AdaptiveInTime(TimePartitioned):
     finer; or the same areas in all time steps."""
     hour_weight: Annotated[float, BeforeValidator(_hour_weight)] = 5.0
     """With adaptive intervals: how many tiles an hour is worth. With a lower weight intervals are longer, and areas finer."""
-    longest: Annotated[str, BeforeValidator(_longest)] = "24h"
+    longest: Annotated[str, BeforeValidator(_longest)] = Field("24h", title="Longest interval")
     """With adaptive intervals: the longest one that may be published, such as 4h; at most a day."""
 
     @property

@@ -42,7 +42,7 @@ class Reading(Params):
     """Column of the zones' ids."""
     time: str | None = None
     """Column of times."""
-    user: str | None = None
+    user: str | None = Field(None, title="Person")
     """Column of the person's id."""
     tz: str = Field("UTC", title="Time zone")
     """Time zone of times that name none, and of the time steps; such as Europe/Paris."""
@@ -55,41 +55,41 @@ class Reading(Params):
 class FlowReading(Reading):
     """Input options of trips or flows."""
 
-    origin: str | None = None
+    origin: str | None = Field(None, title="Origin zone")
     """Column of the origin's zone id, or LON,LAT, the columns of its coordinates."""
-    destination: str | None = None
+    destination: str | None = Field(None, title="Destination zone")
     """Column of the destination's zone id, or LON,LAT, the columns of its coordinates."""
-    volume: str | None = None
+    volume: str | None = Field(None, title="Volume of a flow")
     """Column of volumes; with it a row is a flow, without it a trip."""
-    people: str | None = None
+    people: str | None = Field(None, title="People of a flow")
     """Column of the number of people of a flow."""
-    weight: str | None = None
+    weight: str | None = Field(None, title="Weight of a trip")
     """Column of a trip's weight; it is summed into volumes and never counts towards k."""
     each_row_is_a_trip: bool = False
     """Every row is one trip, although the table has columns of numbers that are not used."""
-    bbox: str | None = Field(None, json_schema_extra={"metavar": "W,S,E,N"})
+    bbox: str | None = Field(None, title="Box of the trips", json_schema_extra={"metavar": "W,S,E,N"})
     """Leave out trips that begin or end outside of this box, and zones whose center is outside; degrees."""
     time_window: str | None = Field(None, json_schema_extra={"metavar": "FROM,TO"})
     """Leave out trips before the first time and from the second on; local times, such as 2020-03-01,2020-03-08."""
     hierarchy: Any = Field(None, title="Tree over the zones")
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
-    partition: Any = None
+    partition: Any = Field(None, title="Areas that were made before")
     """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
-    pois: Any = None
+    pois: Any = Field(None, title="Points of interest")
     """Points of interest that areas must contain (min_pois): a table with lon, lat and optionally category, or of tiles and
     their counts."""
     step: Annotated[str | int | None, BeforeValidator(_as_text)] = Field(None, title="Length of a time step")
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
-    fold: str | None = None
+    fold: str | None = Field(None, title="Period to add up time steps")
     """Add up time steps that are whole periods apart, such as 1w or 2w; people in several periods count once."""
 
 
 class TrajectoryReading(Reading):
     """Input options of trajectories."""
 
-    lat: str | None = None
+    lat: str | None = Field(None, title="Latitude")
     """Column of latitudes."""
-    lon: str | None = None
+    lon: str | None = Field(None, title="Longitude")
     """Column of longitudes."""
     trajectory: str | None = None
     """Column of the trajectory's id."""

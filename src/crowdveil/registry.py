@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crowdveil import extensions
+from crowdveil.engine import extensions
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import Measure
 from crowdveil.methods.base import Method

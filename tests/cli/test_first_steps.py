@@ -12,12 +12,13 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from manifests import manifest_of
 
 import crowdveil
 from crowdveil.cli import console
 from crowdveil.cli.main import COMMANDS
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.manifest_reader import read_manifest
+from crowdveil.io.manifest import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.kernels import _jit
 from crowdveil.registry import find_measure, find_method
@@ -95,10 +96,11 @@ def test_a_missing_release_is_missing(command: Callable[..., Any], tmp_path: Pat
 
 def test_every_guarantee_is_shown_with_its_outcome() -> None:
     guarantees = [
-        {"statement": "Rows have k people.", "kind": "privacy", "outcome": "holds", "with_original": False},
-        {"statement": "Volumes are true.", "kind": "structure", "outcome": "not checked", "with_original": False},
+        {"name": "flow-k-anonymity", "statement": "Rows have k people.", "kind": "privacy", "outcome": "holds"},
+        {"name": "true-volumes", "statement": "Volumes are true.", "kind": "structure", "outcome": "not checked"},
     ]
-    manifest = {"guarantees": guarantees, "method": {"status": "proven", "parameters": {}}, "cost": {}}
+    rest = {"parameters": {}, "checked": "", "with_original": False}
+    manifest = manifest_of(guarantees=[entry | rest for entry in guarantees])
     lines = Result("out", manifest, None, ReadNotes(), []).lines()
     assert lines[:2] == ["  holds        Rows have k people.", "  not checked  Volumes are true."]
 

@@ -75,6 +75,16 @@ def test_with_the_original_everything_is_checked(command: Any, made: Path) -> No
     assert findings["disjoint-flows"]["with_original"] is False
 
 
+def test_a_run_and_its_files_count_the_same_guarantees(command: Any, made: Path) -> None:
+    """The budget is checked with the original by the run, but anyone can check it where the files have all totals."""
+    more = (*_again(made)[4:], "--k", 2, "--step", "all", "--no-attack", "--no-report")
+    ran = command("anonymize", "joint", made / "trips.csv", *more, "-o", made / "budget")
+    said = "4 guarantees can be checked from the files by anyone"
+    assert f"{said}; 1 was checked by the publisher against the original" in ran.out
+    assert f"{said}; 1 not checkable from files alone." in command("verify", made / "budget").out
+    assert ran.out.splitlines()[-1].startswith("  1.") and "zones: An origin" in ran.out.splitlines()[-1]
+
+
 def test_the_manifest_says_what_was_checked_with_the_original(made: Path) -> None:
     guarantees = json.loads((made / "out" / "manifest.json").read_text())["guarantees"]
     assert {p["name"]: p["with_original"] for p in guarantees} == {

@@ -57,7 +57,8 @@ def test_figures_are_those_of_the_table(name: str) -> None:
 def test_steps_are_hours_and_counts_are_trips(name: str) -> None:
     flows = made(name)
     assert flows.t.tolist() == [FIRST_S, FIRST_S + 3600, FIRST_S + 7200]
-    assert (flows.step_s, flows.k_unit, flows.zones.kind) == (3600, "trips", "centroids")
+    assert (flows.step_s, flows.k_unit, flows.zones.kind) == (3600, "trips", "voronoi")
+    assert flows.zones.polygons is not None
     np.testing.assert_array_equal(flows.people, flows.volume)
 
 

@@ -118,7 +118,7 @@ def test_true_releases_pass_and_one_off_is_found(data: Flows, cuts: list[int], k
     order = pa.array(draw.draw(st.permutations(range(len(release.data)))), pa.int64())
     release = replace(release, data=release.data.take(order))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(overlaps, "AT_ONCE", draw.draw(st.sampled_from([1, 1 << 20])))
+        patch.setattr(overlaps, "AT_ONCE", draw.draw(st.sampled_from([1, 1 << 21])))
         finding = TrueVolumes().check_with_flows(release, data)
         assert finding.holds, finding.detail
         if not len(release.data):

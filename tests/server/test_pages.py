@@ -121,7 +121,11 @@ def test_the_form_is_drawn_from_what_is_declared(local: Within) -> None:
                 field,
             )
     assert [(p["name"], p["k"]) for p in form["presets"]] == [("CNIL", 10), ("INSEE", 11), ("MDS", 10), ("ACRO", 10)]
-    assert all(p.source.endswith(".") for p in PRESETS) and set(form["files"]) >= {"data", "zones", "hierarchy"}
+    assert all(source.endswith(".") for _, _, source in PRESETS) and set(form["files"]) >= {
+        "data",
+        "zones",
+        "hierarchy",
+    }
 
 
 def _takes() -> dict[str, type]:

@@ -19,6 +19,7 @@ from crowdveil.experiments.figures import SIZES, draw_ratios, draw_windows, targ
 from crowdveil.experiments.movers import NetworkPlacement, Traffic, write_movers
 from crowdveil.experiments.network import read_network, street_grid
 from crowdveil.experiments.profiles import PROFILES, make_profile
+from crowdveil.experiments.trajectory_figures import METHODS, draw_figure
 from crowdveil.experiments.zone_edits import (
     SHARES,
     SIDES,
@@ -32,6 +33,7 @@ from crowdveil.io.atomic import check_file, new_file
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture, write_flows, write_table
+from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.zones import read_zones
 from crowdveil.model.zones import Zones
 from crowdveil.progress import progress_bar
@@ -295,3 +297,34 @@ def queries(original: str, release: str, queries: str, output: str | None, overw
             write_table(found.to_arrow(), file)
     show_notes(notes)
     click.echo("\n".join(found.lines()))
+
+
+@command.command(params=[*options_of(TrajectoryReading)])
+@click.argument("figure", type=click.Choice(sorted(METHODS)))
+@click.argument("data", metavar="INPUT")
+@click.option("--method", metavar="NAME", help="A method with parameters, as in swapmob:max_time_s=60.")
+@click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same picture.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Picture to write: .png.")
+@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+def trajectories(
+    figure: str, data: str, method: str | None, seed: int, output: str, overwrite: bool, **values: Any
+) -> None:
+    """Draw how a method changes trajectories.
+
+    tessellation: squares before and after they are merged. members: a group of a microaggregation, and what is published for
+    it. candidates: locations that may be swapped with those of a trajectory. owners: the trajectories that the parts of a
+    published one come from. The original is shown: do not publish the pictures.
+
+    \b
+    Examples:
+      crowdveil experiment trajectories tessellation cabs.csv --method protected-generalization:k=5 -o tessellation.png
+      crowdveil experiment trajectories members cabs.csv --method microaggregation:k=3 -o members.png
+    """
+    check_picture(output)
+    notes = ReadNotes()
+    with new_file(Path(output), overwrite=overwrite) as file:
+        read = read_trajectories(data, notes=notes, **given(TrajectoryReading, values))
+        draw_figure(figure, read, method, seed).save(file, "png")
+        file.chmod(0o600)
+    show_notes(notes)
+    click.echo(f"{output}: written\n{CONFIDENTIAL}")

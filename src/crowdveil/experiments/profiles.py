@@ -28,6 +28,7 @@ from crowdveil.errors import ParameterError
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.projection import LocalProjection
+from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
 from crowdveil.synth.city import wanted_between
 
@@ -123,12 +124,13 @@ def _map(profile: Profile, rng: np.random.Generator) -> tuple[Zones, Floats]:
     x, y = np.where(city[:, None] < 0, rng.uniform(-1, 1, (drawn, 2)), np.clip(around, -1.5, 1.5)).T * profile.half_m
     attraction = rng.lognormal(0.0, 1.0, drawn)
     keep = np.sort(np.argsort(x, kind="stable")[: profile.tiles])
-    return _centroids(profile, x[keep], y[keep]), attraction[keep]
+    return _cells(profile, x[keep], y[keep]), attraction[keep]
 
 
-def _centroids(profile: Profile, x: Floats, y: Floats) -> Zones:
+def _cells(profile: Profile, x: Floats, y: Floats) -> Zones:
+    """Return the Voronoi cells of points, so that boxes of areas meet tiles as on a real map."""
     lon, lat = LocalProjection(profile.lon, profile.lat).to_globe(x, y)
-    return Zones(np.arange(len(x)), lon, lat, kind="centroids")
+    return voronoi_zones(np.arange(len(x)), lon, lat)
 
 
 def _log_gravity(profile: Profile, zones: Zones, attraction: Floats, rng: np.random.Generator) -> Floats:
@@ -225,4 +227,4 @@ def _split_zones(zones: Zones) -> Zones:
     four_x, four_y = x[:, None] + off * [-1, 1, -1, 1], y[:, None] + off * [-1, -1, 1, 1]
     lon, lat = zones.projection.to_globe(four_x.ravel(), four_y.ravel())
     ids = np.array([f"{i}.{j}" for i in range(len(zones)) for j in range(len(SPLIT))], dtype=object)
-    return Zones(ids, lon, lat, kind="centroids")
+    return voronoi_zones(ids, lon, lat)

@@ -108,6 +108,10 @@ class Guarantee(BaseModel):
         """Return the guarantee in one sentence."""
         return self.sentence
 
+    def what_was_done(self) -> str:
+        """Return what was done to the data, in the words of a report's first page; "" where the guarantee does not say."""
+        return ""
+
     def check(self, written: WrittenRelease) -> Finding:
         """Check the guarantee on the files."""
         raise NotImplementedError

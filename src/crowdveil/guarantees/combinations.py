@@ -41,6 +41,13 @@ class CombinationKAnonymity(CountedByPeople):
             f"this order is shared by at least {self.k:,} {self.k_unit}{self._only()}."
         )
 
+    def what_was_done(self) -> str:
+        """Return what was done to the data."""
+        return (
+            f"Positions were replaced by tiles, and visits were removed until every combination of "
+            f"{counted(self.knowledge, 'visit')} is shared by at least {self.k:,} {self.k_unit}. Ids are new."
+        )
+
     def _only(self) -> str:
         """Return the adversary against whom the guarantee does not hold."""
         if self.interval_s is None:

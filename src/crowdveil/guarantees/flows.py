@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.intervals import INTERVAL_FAULTS, interval_faults, row_pieces
 from crowdveil.guarantees.outlines import broken_outlines
-from crowdveil.guarantees.overlaps import rows_of_pairs
+from crowdveil.guarantees.overlaps import Pairs, rows_of_pairs
 from crowdveil.io.written_release import BOUND_COLUMNS, FLOW_COLUMNS, WrittenRelease
 from crowdveil.model.release import STATES
 
@@ -52,6 +51,13 @@ class FlowKAnonymity(Guarantee):
         group = f"is made by at least {self.k} people" if self.k_unit == "people" else f"holds at least {self.k} trips"
         return f"Every published flow, and every suppressed total that is given, {group}."
 
+    def what_was_done(self) -> str:
+        """Return what was done to the data."""
+        return (
+            f"A count is published if at least {self.k:,} {self.k_unit} are behind it; other trips are suppressed. No ids are "
+            "published."
+        )
+
     def check(self, written: WrittenRelease) -> Finding:
         """Check the group size of each row, and each total of a time step."""
         people = written.column(self.k_unit)
@@ -81,11 +87,10 @@ class DisjointFlows(Guarantee):
         if min(origin.min(initial=0), destination.min(initial=0)) < 0:
             return self.make_finding(True, {"rows": len(origin), "unlisted": 1})
         piece, row = row_pieces(written)
-        bounds = np.searchsorted(piece, np.arange(int(piece.max(initial=-1)) + 2))
-        crossed, none = 0, np.zeros(0, np.int64)
-        for low, high in pairwise(bounds.tolist()):
-            areas = origin[row[low:high]], destination[row[low:high]]
-            crossed += rows_of_pairs(written.area_tiles, written.tile_count, *areas, (none, none)) is None
+        pieces, none = int(piece.max(initial=-1)) + 1, np.zeros(0, np.int64)
+        rows = Pairs(piece, origin[row], destination[row])
+        found = rows_of_pairs(written.tiles_by_area, written.tile_count, pieces, rows, Pairs(none, none, none))
+        crossed = int(found[1].sum())
         return self.make_finding(crossed > 0, {"rows": len(origin), "crossed": crossed})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:

@@ -39,6 +39,10 @@ class DifferentialPrivacy(Guarantee):
             "adversary without the seed of the noise. The zones, and the period from the first to the last time step, are public."
         )
 
+    def what_was_done(self) -> str:
+        """Return what was done to the data."""
+        return "Random noise was added to every count, and small counts were left out."
+
     def check(self, written: WrittenRelease) -> Finding:
         """Check that no exact figure is published with the noisy volumes; the noise itself is not visible in files."""
         exact = "people" in written.data.column_names or not np.array_equal(

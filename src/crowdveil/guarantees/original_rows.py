@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.guarantees.intervals import rows_in_steps
-from crowdveil.guarantees.overlaps import rows_of_pairs
+from crowdveil.guarantees.overlaps import Pairs, rows_of_pairs
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Ints, Mask, group_sums, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
@@ -118,18 +118,12 @@ def _rows_of_flows(written: WrittenRelease, original: Flows, rows: LocatedRows) 
     n = len(rows.step)
     step, row = rows_in_steps(written, original) if written.has_intervals else (rows.step, np.arange(n))
     order = np.argsort(step, kind="stable")
-    bounds = np.searchsorted(step[order], np.arange(original.steps + 1))
+    step, row = step[order], row[order]
     tile = np.full(len(original.zones), -1, np.int64)
     tile[rows.zones] = np.arange(len(rows.zones))
-    of_flow, crossed = np.full(len(original), n), 0
-    for number in range(original.steps):
-        here = row[order[bounds[number] : bounds[number + 1]]]
-        flows = slice(int(original.offsets[number]), int(original.offsets[number + 1]))
-        pairs = tile[original.origin[flows]], tile[original.destination[flows]]
-        areas = rows.origin[here], rows.destination[here]
-        found = rows_of_pairs(written.area_tiles, written.tile_count, *areas, pairs)
-        if found is None:
-            crossed += 1
-        else:
-            of_flow[flows] = np.append(here, n)[found]
-    return of_flow, crossed, np.bincount(row, minlength=n)
+    found, crossed = rows_of_pairs(
+        written.tiles_by_area, written.tile_count, original.steps,
+        Pairs(step, rows.origin[row], rows.destination[row]),
+        Pairs(row_slices(original.offsets), tile[original.origin], tile[original.destination]),
+    )  # fmt: skip
+    return np.append(row, n)[found], int(crossed.sum()), np.bincount(row, minlength=n)

@@ -1,34 +1,48 @@
 """Find pairs of tiles that lie in two rows of a time step, and the row of each pair.
 
-Tiles in the same set of areas are one *atom*. For each atom of origins, the atoms of destinations that rows cover are counted:
-where one is covered twice, two rows overlap. Only what is covered from a few atoms of origins is in memory.
+Tiles of a time step that are in the same areas are one *atom*. The pairs of atoms that rows cover are sorted: where one comes
+twice, two rows overlap. Time steps are taken in groups, and in each the atoms of origins, so that memory is bounded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, group_sums, row_slices, take_slices
+from crowdveil.model.arrays import Ints, Mask, group_sums, row_slices, sorted_distinct, take_slices
 
-AT_ONCE = 1 << 20
-"""Covered pairs of atoms in memory; those of one atom of origins are not parted."""
+AT_ONCE = 1 << 21
+"""Covered pairs of atoms in memory, and tiles of areas; more only where a single atom of origins or a time step has them."""
+
+
+class Pairs(NamedTuple):
+    """Time step, origin and destination of rows (areas) or of flows (tiles; -1 is a tile in no area), in order of time steps."""
+
+    step: Ints
+    origin: Ints
+    destination: Ints
+
+    def in_steps(self, low: int, high: int) -> tuple[slice, Pairs]:
+        """Return the places of some time steps, and what is there, with time steps numbered from 0."""
+        here = slice(*np.searchsorted(self.step, [low, high]))
+        return here, Pairs(self.step[here] - low, self.origin[here], self.destination[here])
 
 
 class _Side(NamedTuple):
-    """The atoms of origins, or of destinations: of each tile (-1 in no area), of each area, and the area of each row."""
+    """The atoms of origins, or of destinations, numbered in order of time steps.
+
+    `of_tile` has the atom of each tile of each time step, -1 in no area; `first` the first atom of each time step; `offsets` and
+    `atoms` are those of each area of a time step, and `area` is that of each row.
+    """
 
     of_tile: Ints
+    first: Ints
     offsets: Ints
     atoms: Ints
     area: Ints
-
-    @property
-    def number(self) -> int:
-        """Return the number of atoms."""
-        return int(self.of_tile.max(initial=-1)) + 1
 
     def of_rows(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return the atoms of some rows, and the position of the row of each."""
@@ -36,63 +50,96 @@ class _Side(NamedTuple):
         return self.atoms[taken], row_slices(bounds)
 
 
-def rows_of_pairs(
-    areas: list[Ints], tiles: int, origin: Ints, destination: Ints, pairs: tuple[Ints, Ints]
-) -> Ints | None:
-    """Return the row of each pair of tiles, -1 where there is none; None where two rows have a pair in common.
+def rows_of_pairs(areas: tuple[Ints, Ints], tiles: int, steps: int, rows: Pairs, pairs: Pairs) -> tuple[Ints, Mask]:
+    """Return the row of each pair of tiles, -1 where there is none; and the time steps in which two rows have a pair in common.
+
+    In these time steps, the row of a pair is not defined.
 
     Parameters
     ----------
     areas, tiles
-        The tiles of each area, and how many tiles there are.
-    origin, destination
-        The areas of each row.
-    pairs
-        Origin and destination of the pairs; -1 is a tile in no area.
+        The tiles of all areas, one area after the other: the offset of each, and the tiles; and how many tiles there are.
+    steps
+        How many time steps there are.
+    rows, pairs
+        Rows by their areas, and pairs by their tiles.
     """
-    one, other = _side(areas, tiles, origin), _side(areas, tiles, destination)
-    line, row = one.of_rows(np.arange(len(origin)))
-    order = np.argsort(line, kind="stable")
-    line, row = line[order], row[order]
-    covered = group_sums(line, np.diff(other.offsets)[other.area][row], one.number)
-    if np.any(covered > other.number):
-        return None  # more than there are
-    found = np.full(len(pairs[0]), -1, np.int64)
-    from_atom, to_atom = (side.of_tile[tile] for side, tile in zip((one, other), pairs, strict=True))
-    starts = np.flatnonzero(np.diff((np.cumsum(covered) - covered) // AT_ONCE, prepend=-1))
-    for low, high in pairwise([*starts.tolist(), one.number]):
-        entries = slice(*np.searchsorted(line, [low, high]))
-        atom, entry = other.of_rows(row[entries])
-        pair = line[entries][entry] * other.number + atom
+    found, crossed = np.full(len(pairs.step), -1, np.int64), np.zeros(steps, np.bool_)
+    sizes = np.diff(areas[0])
+    work = tiles + group_sums(rows.step, sizes[rows.origin] + sizes[rows.destination], steps)
+    for low, high in _groups(work):
+        (here, some_rows), (there, some_pairs) = rows.in_steps(low, high), pairs.in_steps(low, high)
+        one, other = (_side(areas, tiles, high - low, some_rows.step, area) for area in some_rows[1:])
+        row, crossed[low:high] = _in_group(one, other, tiles, some_rows, some_pairs)
+        found[there] = np.where(row < 0, -1, row + here.start)
+    return found, crossed
+
+
+def _groups(work: Ints) -> Iterator[tuple[int, int]]:
+    """Yield consecutive groups of items that have about AT_ONCE work together, or one item that has more."""
+    begun = np.flatnonzero(np.diff((np.cumsum(work) - work) // AT_ONCE, prepend=-1))
+    return pairwise([*begun.tolist(), len(work)])
+
+
+def _in_group(one: _Side, other: _Side, tiles: int, rows: Pairs, pairs: Pairs) -> tuple[Ints, Mask]:
+    """Return the row of each pair, and the time steps with overlaps, of a group of time steps."""
+    found, crossed = np.full(len(pairs.step), -1, np.int64), np.zeros(len(one.first) - 1, np.bool_)
+    # A pair of atoms has the number of the first one's line plus that of the second in its time step.
+    width = np.repeat(np.diff(other.first), np.diff(one.first))
+    line = np.cumsum(width) - width - np.repeat(other.first[:-1], np.diff(one.first))
+    origin, row = one.of_rows(np.arange(len(rows.step)))
+    order = np.argsort(origin, kind="stable")
+    origin, row = origin[order], row[order]
+    covered = group_sums(origin, np.diff(other.offsets)[other.area][row], len(width))
+    crossed[rows.step[row[(covered > width)[origin]]]] = True  # more pairs than there are
+    kept = ~crossed[rows.step[row]]
+    origin, row, covered = origin[kept], row[kept], np.minimum(covered, width)
+
+    from_atom, to_atom = (
+        side.of_tile[np.where(tile < 0, len(side.of_tile) - 1, pairs.step * tiles + tile)]
+        for side, tile in ((one, pairs.origin), (other, pairs.destination))
+    )
+    for low, high in _groups(covered):
+        entries = slice(*np.searchsorted(origin, [low, high]))
+        destination, entry = other.of_rows(row[entries])
+        pair = line[origin[entries]][entry] + destination
         order = np.argsort(pair)
         pair, row_of_pair = pair[order], row[entries][entry][order]
-        if np.any(pair[1:] == pair[:-1]):
-            return None
+        crossed[rows.step[row_of_pair[1:][pair[1:] == pair[:-1]]]] = True
         here = np.flatnonzero((from_atom >= low) & (from_atom < high) & (to_atom >= 0))
-        wanted = from_atom[here] * other.number + to_atom[here]
+        wanted = line[from_atom[here]] + to_atom[here]
         at = np.searchsorted(pair, wanted)
         known = np.append(pair, -1)[at] == wanted
         found[here[known]] = row_of_pair[at[known]]
-    return found
+    return found, crossed
 
 
-def _side(areas: list[Ints], tiles: int, of_row: Ints) -> _Side:
-    """Find the atoms of the areas that rows name."""
-    used, area_of_row = np.unique(of_row, return_inverse=True)
-    held = [areas[area] for area in used.tolist()]
-    area = np.repeat(np.arange(len(held)), [len(part) for part in held])
-    tile = np.concatenate([np.zeros(0, np.int64), *held])
-    tile, area = np.divmod(np.unique(tile * len(held) + area), max(len(held), 1))
-    first = np.flatnonzero(np.diff(tile, prepend=-1))
-    last = np.append(first[1:], len(tile)).tolist()
-    numbers: dict[bytes, int] = {}
-    atom = np.array(
-        [numbers.setdefault(area[a:b].tobytes(), len(numbers)) for a, b in zip(first.tolist(), last, strict=False)],
-        np.int64,
-    )
-    of_tile = np.full(tiles + 1, -1, np.int64)  # the last is for tiles in no area
-    of_tile[tile[first]] = atom
-    pairs = np.unique(area * max(len(numbers), 1) + of_tile[tile])
-    area, atoms = np.divmod(pairs, max(len(numbers), 1))
-    offsets = np.searchsorted(area, np.arange(len(held) + 1))
-    return _Side(of_tile, offsets, atoms, area_of_row)
+def _side(areas: tuple[Ints, Ints], tiles: int, steps: int, step: Ints, area: Ints) -> _Side:
+    """Find the atoms of the areas that the rows of each time step name."""
+    offsets, tile_of_area = areas
+    used, area_of_row = np.unique(step * len(offsets) + area, return_inverse=True)
+    step, area = np.divmod(used, len(offsets))
+    taken, bounds = take_slices(offsets, area)
+    area = row_slices(bounds)
+    # The tiles of all time steps, each with the areas that it is in, in order.
+    listed = sorted_distinct((step[area] * tiles + tile_of_area[taken]) * len(used) + area)
+    place, area = np.divmod(listed, max(len(used), 1))
+    first = np.flatnonzero(np.diff(place, prepend=-1))
+    number = np.diff(first, append=len(place))
+    # Tiles are alike if they have the same number of areas, and the same first one, second one and so on.
+    alike = np.zeros(len(first), np.int64)
+    for depth in range(number.max(initial=0)):
+        more = np.flatnonzero(number > depth)
+        key = alike[more] * len(used) + area[first[more] + depth]
+        alike[more] = np.unique(key, return_inverse=True)[1]
+    step = place[first] // tiles
+    key = (step * (number.max(initial=0) + 1) + number) * len(first) + alike
+    distinct, atom = np.unique(key, return_inverse=True)
+
+    of_tile = np.full(steps * tiles + 1, -1, np.int64)  # the last is for tiles in no area
+    of_tile[place[first]] = atom
+    step_of_atom = np.zeros(len(distinct), np.int64)
+    step_of_atom[atom] = step
+    area, atoms = np.divmod(sorted_distinct(area * max(len(distinct), 1) + of_tile[place]), max(len(distinct), 1))
+    offsets = np.searchsorted(area, np.arange(len(used) + 1))
+    return _Side(of_tile, np.searchsorted(step_of_atom, np.arange(steps + 1)), offsets, atoms, area_of_row)

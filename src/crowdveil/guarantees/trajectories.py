@@ -129,6 +129,13 @@ class TrajectoryKAnonymity(Guarantee):
         others = "of other people" if self.k_unit == "people" else "(people are not known)"
         return f"Every published trajectory is equal, in all locations and times, to at least {self.k - 1:,} others {others}."
 
+    def what_was_done(self) -> str:
+        """Return what was done to the data."""
+        return (
+            f"Similar trajectories of at least {self.k:,} {self.k_unit} were put into groups, and one common trajectory is "
+            "published for each of a group, without ids. Trajectories without a group are suppressed."
+        )
+
     def check(self, written: WrittenRelease) -> Finding:
         """Count the trajectories of each equivalence class. The files do not show their people."""
         counts = self._sizes(_equivalence_classes(written))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from markupsafe import Markup
 
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import Floats, Ints, Words, sorted_distinct
+from crowdveil.model.arrays import Floats, Ints, sorted_distinct
 from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.report.number_packing import packed
@@ -107,38 +108,24 @@ def time_bins(t: Ints) -> tuple[int, int, list[str]]:
     return t0, bin_s, [f"{text[:10]} {text[11:16]} UTC" for text in iso_times(starts, "UTC").to_pylist()]
 
 
+def contents(picture: TrajectoryPicture, *columns: Floats | Ints) -> list[bytes]:
+    """Return the values of each trajectory in some columns as bytes, which are equal where all values are."""
+    values = np.column_stack([column.astype(np.float64) + 0.0 for column in columns])
+    ends = zip(picture.offsets[:-1].tolist(), picture.offsets[1:].tolist(), strict=True)
+    return [values[low:high].tobytes() for low, high in ends]
+
+
 def equivalence_class_sizes(picture: TrajectoryPicture) -> Ints:
     """Return for each trajectory the number of those equal to it in all locations and times, itself included."""
-    if not len(picture):
-        return np.zeros(0, np.int64)
-    total = np.concatenate([_content_hashes(chunk) for chunk in picture.chunks()])
-    _, group, size = np.unique(total, return_inverse=True, return_counts=True)
-    sizes: Ints = size[group]
-    return sizes
+    equal = contents(picture, picture.lon, picture.lat, picture.t)
+    sizes = Counter(equal)
+    return np.array([sizes[content] for content in equal], np.int64)
 
 
 def published_class_sizes(written: WrittenRelease) -> Ints:
     """Return the size of the equivalence class of each published trajectory, computed once for a release."""
     sizes: Ints = written.cached("class sizes", lambda: equivalence_class_sizes(released(written)))
     return sizes
-
-
-def _content_hashes(picture: TrajectoryPicture) -> Words:
-    """Return a hash of all points of each trajectory, in their order."""
-    position = np.arange(len(picture.t)) - np.repeat(picture.offsets[:-1], np.diff(picture.offsets))
-    hashed = np.zeros(len(picture.t), np.uint64)
-    columns = ((picture.lon + 0.0).view(np.int64), (picture.lat + 0.0).view(np.int64), picture.t, position)
-    for column in columns:
-        hashed = _mix_bits(hashed ^ column.astype(np.int64).view(np.uint64))
-    return np.add.reduceat(hashed, picture.offsets[:-1])
-
-
-def _mix_bits(bits: Any) -> Any:
-    """Mix bits (the finalizer of splitmix64), so that sums of them differ where the numbers do."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 def heat_figure(picture: TrajectoryPicture, frame: PictureFrame, title: str) -> Figure:

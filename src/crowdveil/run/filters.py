@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil import extensions
+from crowdveil.engine import extensions
 from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.atomic import new_file
 from crowdveil.io.cropping import in_box, parse_box, parse_times

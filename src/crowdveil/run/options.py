@@ -38,9 +38,9 @@ DECISION = ("title", "purpose", "recipient")
 class ReleaseOptions(Params):
     """Options of every run, wherever it is started."""
 
-    seed: int | None = Field(None, ge=0, lt=2**63, strict=True)
+    seed: int | None = Field(None, ge=0, lt=2**63, strict=True, title="Random seed")
     """Makes the run reproducible. Keep it secret: it repeats every random choice. Fresh random numbers if not given."""
-    format: Literal["parquet", "csv"] | None = None
+    format: Literal["parquet", "csv"] | None = Field(None, title="File format")
     """File format of the tables. Default: that of the input."""
     export: Literal["flowmap", "omx", "all"] | None = None
     """Also write flows for other tools: flowmap.gl and kepler.gl, or matrices (OMX) in which suppressed cells are NaN."""
@@ -83,9 +83,9 @@ class EngineOptions(Params):
 class AuditOptions(Params):
     """Options of a run of flows with a ledger."""
 
-    keep_unchanged: bool = Field(False, strict=True)
+    keep_unchanged: bool = Field(False, strict=True, title="Keep unchanged rows")
     """With a ledger: rows of an earlier release from which fewer than k people differ keep their published value."""
-    independent: bool = Field(False, strict=True)
+    independent: bool = Field(False, strict=True, title="Records that differ are other trips")
     """With a ledger: state that records that differ from those of earlier releases of the same period are other trips. The
     statement stands in the ledger and in the manifest."""
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from crowdveil.server.responses import ApiError
 from crowdveil.server.service import Service
@@ -21,23 +22,25 @@ HEADERS = {
 _HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
 
 
-def caller(request: Request) -> Caller:
+Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(scheme_name="token", auto_error=False))]
+
+
+def caller(request: Request, sent: Credentials) -> Caller:
     """Return the caller, or raise if access is denied."""
     service: Service = request.app.state.service
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    if token:
-        try:
-            found = service.tokens.caller(token.strip()) if kind.lower() == "bearer" else None
-        except ExpiredError as error:
-            raise _who(error.text) from None
-        if found is None:
-            raise _who("The token is unknown or revoked. Ask the operator of the server for one.")
-        request.scope["crowdveil.caller"] = found.who
-        return found
-    if service.settings.no_auth:
+    if sent is None:
+        if not service.settings.no_auth:
+            raise _denied("Expected a token. Send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
         _check_local(request)
         return service.tokens.local()
-    raise _who("Expected a token. Send it as Authorization: Bearer TOKEN, or set CROWDVEIL_TOKEN.")
+    try:
+        found = service.tokens.caller(sent.credentials.strip())
+    except ExpiredError as error:
+        raise _denied(error.text) from None
+    if found is None:
+        raise _denied("The token is unknown or revoked. Ask the operator of the server for one.")
+    request.scope["crowdveil.caller"] = found.who
+    return found
 
 
 async def _service(request: Request) -> Service:  # not in a thread of its own: it waits for nothing
@@ -91,5 +94,5 @@ def _check_local(request: Request) -> None:
         raise ApiError(403, "foreign", "The request comes from another site. Send it with a token.")
 
 
-def _who(sentence: str) -> ApiError:
+def _denied(sentence: str) -> ApiError:
     return ApiError(401, "no_token", sentence, WWW_Authenticate="Bearer")

@@ -1,97 +1,74 @@
-"""Build the web app; its routes are generated from the kinds of job."""
+"""Build the web app; the routes of verbs are drawn from their records."""
 
-from __future__ import annotations
+# Without postponed annotations, since FastAPI cannot evaluate those of functions inside functions.
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Request
+from fastapi import APIRouter, FastAPI, Path, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.routing import BaseRoute
 
 from crowdveil import __version__
-from crowdveil.server import openapi
 from crowdveil.server.access import CurrentUser, Sender
-from crowdveil.server.observe import Observe
+from crowdveil.server.openapi import ERRORS, job_form
 from crowdveil.server.responses import add_error_answers
-from crowdveil.server.routes.accept import accept, known
-from crowdveil.server.routes.jobs import add_job_routes, add_parts, shown
-from crowdveil.server.routes.operations import Metrics, add_operations
-from crowdveil.server.routes.pages import add_pages
-from crowdveil.server.routes.preview import add_preview
-from crowdveil.server.routes.review import add_review
-from crowdveil.server.routes.uploads import add_uploads
+from crowdveil.server.routes import jobs, operations, pages, preview, review, uploads
 from crowdveil.server.service import Service
 from crowdveil.server.views import JobView
 from crowdveil.verbs.base import Verb
 from crowdveil.verbs.table import VERBS
 
-Name = Annotated[str, Path(max_length=100)]
+ROUTES = (jobs, pages, preview, uploads, review, operations)
+"""The modules with routes of their own."""
 
 
-AddRoutes = Callable[[FastAPI], None]
-
-
-def make_app(service: Service, extra: Sequence[AddRoutes] = ()) -> FastAPI:
-    """Return the app of a service, with `extra` routes after those of jobs."""
+def make_app(service: Service, extra: Sequence[Callable[[FastAPI], None]] = ()) -> FastAPI:
+    """Return the app of a service; each of `extra` adds more routes to it."""
     app = FastAPI(
-        title="Crowdveil", version=__version__, summary="Hide every traveler in a crowd, and prove it.",
-        docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False,
+        title="Crowdveil", version=__version__, summary="Hide every traveler in a crowd, and prove it.", responses=ERRORS,
+        docs_url=None, redoc_url=None, redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
     )  # fmt: skip
     app.state.service = service
     add_error_answers(app)
-    metrics = app.state.metrics = Metrics(service)
-    app.add_middleware(Observe, service=service, metrics=metrics)
-    app.router.routes.extend(_job_routes(tuple(extra)))
-    add_operations(app, metrics)
-    openapi.describe(app)
+    metrics = app.state.metrics = operations.Metrics(service)
+    app.add_middleware(operations.Observe, metrics=metrics)
+    for kind in VERBS.values():
+        app.include_router(_router_of(kind))
+    for add in extra:
+        add(app)
+    for module in ROUTES:
+        app.include_router(module.router)
     return app
 
 
-@cache
-def _job_routes(extra: tuple[AddRoutes, ...]) -> tuple[BaseRoute, ...]:
-    """Return the routes of jobs and of `extra`. They take the service from the request, so all apps of a process share them."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    for kind in VERBS.values():
-        _add_kind(app, kind)
-    add_job_routes(app)
-    for add in (*extra, add_pages, add_parts, add_preview, add_uploads, add_review):
-        add(app)
-    return tuple(app.routes)
+def _router_of(kind: Verb) -> APIRouter:
+    """Return the routes that describe a verb, and those that submit its jobs."""
+    router, names = APIRouter(tags=[kind.collection]), kind.names()
+    Name = Annotated[str, Path(max_length=100, json_schema_extra={"enum": list(names)}, examples=names[:1])]  # noqa: N806
 
-
-def _add_kind(app: FastAPI, kind: Verb) -> None:
-    """Add the routes that list a kind of job and submit one."""
-
-    @app.get(f"/{kind.collection}", summary=f"What there is to {kind.verb} with", tags=[kind.collection],
-             operation_id=f"list_{kind.collection}",
-             responses=openapi.errors())  # fmt: skip
-    def listing(who: CurrentUser) -> dict[str, Any]:
+    @router.get(f"/{kind.collection}", summary=f"What there is to {kind.verb} with", name=f"list_{kind.collection}")
+    def list_(who: CurrentUser) -> dict[str, Any]:
         return {kind.collection: [_described(kind, name) for name in kind.names()]}
 
-    @app.get(f"/{kind.collection}/{{name}}", summary="One of them, with the schema of its parameters", tags=[kind.collection],
-             operation_id=f"describe_{kind.collection}", responses=openapi.errors(404))  # fmt: skip
-    def one(who: CurrentUser, name: Name) -> dict[str, Any]:
-        return _described(kind, known(kind, name))
+    @router.get(
+        f"/{kind.collection}/{{name}}",
+        summary="One of them, with the schema of its parameters",
+        name=f"describe_{kind.verb}",
+    )
+    def describe(who: CurrentUser, name: Name) -> dict[str, Any]:
+        return _described(kind, jobs.known(kind, name))
 
-    @app.post(f"/{kind.collection}/{{name}}/jobs", status_code=202, summary=kind.summary, tags=[kind.collection],
-              operation_id=f"{kind.verb}", openapi_extra=openapi.upload_body(kind),
-              response_model=JobView, responses=openapi.errors(400, 404, 413, 415))  # fmt: skip
-    async def post(request: Request, who: Sender, name: Name) -> Any:
-        registered = await run_in_threadpool(known, kind, name)
-        job = await accept(request, who, kind, lambda _form: (registered, None))
-        return await run_in_threadpool(shown, request.app.state.service, job)
+    @router.post(f"/{kind.collection}/{{name}}/jobs", status_code=202, summary=kind.summary, name=kind.verb,
+                 openapi_extra=job_form(kind))  # fmt: skip
+    async def submit(request: Request, who: Sender, name: Name) -> JobView:
+        registered = await run_in_threadpool(jobs.known, kind, name)
+        job = await jobs.accept(request, who, kind, lambda _form: (registered, None))
+        return await run_in_threadpool(jobs.shown, request.app.state.service, job)
+
+    return router
 
 
 def _described(kind: Verb, name: str) -> dict[str, Any]:
-    fields = kind.fields(name)
-    return {
-        "name": name,
-        **kind.about(name),
-        "parameters": kind.schema(name),
-        "files": {
-            field: {"required": field in kind.required_files(name), "endings": list(endings)}
-            for field, endings in fields.items()
-        },
-    }
+    required = kind.required_files(name)
+    files = {f: {"required": f in required, "endings": list(endings)} for f, endings in kind.fields(name).items()}
+    return {"name": name, **kind.about(name), "parameters": kind.schema(name), "files": files}

@@ -8,21 +8,12 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
 
-from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json
+from crowdveil.errors import CrowdveilError, Option, as_json
 from crowdveil.params import expected
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.sanitize import without_paths
 
-ERROR_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {"error": {"$ref": "#/components/schemas/ErrorView"}},
-    "example": {
-        "error": as_json("bad_parameter", ParameterError(Option("k"), "wanted a number of at least 2, but got 1.").text)
-    },
-}
 _WORDS = {
     400: ("bad_request", "the request cannot be understood."),
     404: ("not_found", "there is nothing at this address."),
@@ -72,11 +63,4 @@ def add_error_answers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         code, message = _WORDS.get(error.status_code, ("refused", "the request was refused."))
-        headers = _allow(request) if error.status_code == 405 else error.headers
-        return answered(request, error.status_code, code, message, headers)
-
-
-def _allow(request: Request) -> dict[str, str]:
-    """Return the methods of an address; the framework names those of the first matching route only."""
-    there = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
-    return {"Allow": ", ".join(sorted({method for route in there for method in route.methods}))}
+        return answered(request, error.status_code, code, message, error.headers)

@@ -50,6 +50,12 @@ class ErrorView(View):
     )
 
 
+class ErrorAnswer(View):
+    """The answer to a request that is refused."""
+
+    error: ErrorView
+
+
 class ResultView(View):
     """The file that a job made."""
 

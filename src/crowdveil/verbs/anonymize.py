@@ -135,7 +135,9 @@ anonymize.__doc__ = (anonymize.__doc__ or "") + _parameters()
 class JobOptions(ReleaseOptions):
     """Options of a run on the service, which chooses the places of files."""
 
-    data_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(csv|parquet)$")
+    data_name: str | None = Field(
+        None, title="Name of the data file", pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(csv|parquet)$"
+    )
     """Name of the data file in the release. [a name after the kind of data]"""
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from crowdveil.analysis.study import step_of_release
 from crowdveil.attacks.base import AllAttackParams
 from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.published import Published
@@ -16,6 +15,7 @@ from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_files
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release_alone, load_trajectory_release
 from crowdveil.io.tables import check_ending
@@ -153,8 +153,8 @@ def _published(data: Any) -> Published:
     return _over_zones(manifest, written, Zones.from_ids(written.tile_names))
 
 
-def _over_zones(manifest: dict[str, Any], written: WrittenRelease, zones: Zones) -> Published:
-    release = load_flow_release_alone(written, zones, *step_of_release(written, manifest))
+def _over_zones(manifest: Manifest, written: WrittenRelease, zones: Zones) -> Published:
+    release = load_flow_release_alone(written, zones, manifest.step_seconds, manifest.time_zone)
     return Published(release, _k_of(manifest), row_semantics_of(manifest))
 
 
@@ -210,7 +210,7 @@ def _groups(data: Any, release: Any, pairing: Any, options: dict[str, Any], note
         published = _published(data)
         if published.release.k_unit != "people" or published.row_semantics == "noisy":
             raise InputError("input", "wanted flows with numbers of people; this release has none.")
-        if not isinstance(data, FlowRelease) and "weight" in releases.sound_release(Path(data))[0]["input"]["options"]:
+        if not isinstance(data, FlowRelease) and "weight" in releases.sound_release(Path(data))[0].input.options:
             raise InputError("input", "wanted numbers of trips, but the volumes are weighted; leave the attack out.")
         return Groups.of_rows(published.release, published.k)
     if release is None:
@@ -227,13 +227,13 @@ def _is_release(data: Any) -> bool:
     return isinstance(data, str | Path) and (Path(data) / MANIFEST_FILE).is_file()
 
 
-def _fold_of(manifest: dict[str, Any]) -> str | None:
-    fold: str | None = manifest["input"]["options"].get("fold")
+def _fold_of(manifest: Manifest) -> str | None:
+    fold: str | None = manifest.input.options.get("fold")
     return fold
 
 
-def _k_of(manifest: dict[str, Any]) -> int | None:
-    return next((p["parameters"]["k"] for p in manifest["guarantees"] if p["name"] == FlowKAnonymity.name), None)
+def _k_of(manifest: Manifest) -> int | None:
+    return (manifest.guaranteed(FlowKAnonymity.name) or {}).get("k")
 
 
 def _before_and_after(
@@ -245,7 +245,7 @@ def _before_and_after(
         manifest, written = releases.sound_release(Path(release))
         if not isinstance(data, Trajectories):
             options = original_input_options(manifest, options)
-        release, k = load_trajectory_release(written), manifest["method"]["parameters"].get("k")
+        release, k = load_trajectory_release(written), manifest.k
     original = read(Trajectories, data, TrajectoryReading.checked(options), notes)
     if release is not None and pairing is not None:
         release = releases.with_pairing(release, pairing, original)

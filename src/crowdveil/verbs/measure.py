@@ -111,23 +111,24 @@ def _read_both(
     if isinstance(release, str | Path):
         release = releases.release_of_file(Path(release))
     folder = isinstance(release, Path) and not release.is_file()
-    manifest, written = releases.open_release(release) if folder else ({}, None)
+    opened = releases.open_release(release) if folder else None
+    written = None if opened is None else opened[1]
     of_flows = written.is_flows if written is not None else isinstance(release, FlowRelease)
     takes: type = Flows if of_flows else Trajectories
     if of_flows and (pairing is not None or by_id):
         option = Option("pairing" if pairing is not None else "paired_by_id")
         raise ParameterError(option, "the release holds flows, which have none; leave it out.")
-    if written is not None and not isinstance(original, takes):
-        options = original_input_options(manifest, options)
+    if opened is not None and not isinstance(original, takes):
+        options = original_input_options(opened[0], options)
     data = read(takes, original, READINGS[takes].checked(options), notes)
     ids: list[str] | None = None
-    if written is not None:
+    if opened is not None and written is not None:
         made: Release = load_flow_release(written, data) if of_flows else load_trajectory_release(written)
         if isinstance(data, Flows) and isinstance(made, FlowRelease):
             windows_of_steps(data, made) if made.intervals is None else check_windows(
                 data, made
             )  # raise where steps differ
-            releases.refuse_other_original(manifest, written, data)
+            releases.refuse_other_original(opened[0], written, data)
     elif isinstance(release, Release):
         made = release
     else:

@@ -29,8 +29,7 @@ from crowdveil.server import openapi
 from crowdveil.server.access import Reader, Sender
 from crowdveil.server.queue.files import ID
 from crowdveil.server.responses import ApiError
-from crowdveil.server.routes.accept import Fields, accept
-from crowdveil.server.routes.jobs import awaits, open_result, part_of, result_of
+from crowdveil.server.routes.jobs import Fields, accept, awaits, open_result, part_of, result_of
 from crowdveil.server.routes.uploads import TEXT_MOST, Form, parsed
 from crowdveil.verbs.measure import IF_POSSIBLE
 from crowdveil.verbs.table import VERBS
@@ -126,9 +125,9 @@ def add_routes(app: FastAPI) -> None:
         _add(app, path, verb, fields, chosen)
 
     @app.get("/task", tags=["mobidatalab"], summary="The same without a slash", operation_id="get_task_without_slash",
-             responses=openapi.errors() | openapi.file_answer())  # fmt: skip
+             responses=openapi.FILE)  # fmt: skip
     @app.get("/task/", tags=["mobidatalab"], summary="The result of a task, or why there is none yet", operation_id="get_task",
-             responses=openapi.errors() | openapi.file_answer())  # fmt: skip
+             responses=openapi.FILE)  # fmt: skip
     def task(request: Request, who: Reader, task_id: str = Query(max_length=200)) -> Response:
         service = request.app.state.service
         job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
@@ -172,8 +171,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> 
     # mdl-anonymizer's own client leaves out the slash at the end that its documentation has.
     for route, suffix in ((path, ""), (path.rstrip("/"), "_without_slash")):
         app.post(route, tags=["mobidatalab"], summary=f"{VERBS[verb].summary} As in MobiDataLab.",
-                 operation_id=f"mobidatalab_{verb}{suffix}", openapi_extra=_body(verb, fields),
-                 responses=openapi.errors(400, 413, 415))(post)  # fmt: skip
+                 operation_id=f"mobidatalab_{verb}{suffix}", openapi_extra=_body(verb, fields))(post)  # fmt: skip
 
 
 def _body(verb: str, fields: Fields) -> dict[str, Any]:

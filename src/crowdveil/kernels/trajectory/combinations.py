@@ -1,8 +1,7 @@
-"""Combinations of visits: how many owners share each, and which visits must go so that none is shared by few.
+"""Combinations of visits: list them, and find which visits must go so that none is shared by few.
 
-A combination is a selection of visits of one trajectory, in order and not necessarily one after the other. Tables of combinations
-are hash tables with open addressing, in arrays whose length is a power of two: `keys` (-1: free), and with each key the owners
-that were counted and the last one of them. Trajectories come in the order of their owners, so that an owner is counted once.
+A combination is a selection of visits of one trajectory, in order and not necessarily one after the other. It is one number: the
+symbols of up to three visits, or the places of two pairs in `pairs`, the sorted list of all that occur.
 """
 
 from __future__ import annotations
@@ -11,48 +10,24 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Bytes, Ints, Mask
+from crowdveil.kernels.growable import grow
 
 PUBLISHED, SUPPRESSED, MERGED = 0, 1, 2
 LARGEST = 4
 """Most visits of a combination."""
-_SPREAD = -7046029254386353131
-"""2^64 over the golden ratio, as a number with a sign."""
-
-
-@kernel
-def _find(key: int, keys: Ints) -> int:
-    """Return the position of a key, or the free position where it would be."""
-    mask = len(keys) - 1
-    at = ((key * _SPREAD) >> 31) & mask
-    while keys[at] >= 0 and keys[at] != key:
-        at = (at + 1) & mask
-    return at
-
-
-@kernel
-def _grow_table(keys: Ints, count: Ints, last: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the same table with twice the length."""
-    new_keys = np.full(2 * len(keys), -1, np.int64)
-    new_count = np.zeros(2 * len(keys), np.int64)
-    new_last = np.full(2 * len(keys), -1, np.int64)
-    for i in range(len(keys)):
-        if keys[i] >= 0:
-            at = _find(keys[i], new_keys)
-            new_keys[at], new_count[at], new_last[at] = keys[i], count[i], last[i]
-    return new_keys, new_count, new_last
 
 
 @kernel
 def _head(chosen: Ints, size: int, first: int, symbol: Ints, symbols: int, pairs: Ints) -> int:
     """Return one number for all visits of a combination but the last, or but the last two of four; pairs are identified by
-    their position.
+    their place.
     """
     if size == 1:
         return 0
     head: int = symbol[first + chosen[0]]
     if size == 2:
         return head
-    return _find(head * symbols + symbol[first + chosen[1]], pairs)
+    return int(np.searchsorted(pairs, head * symbols + symbol[first + chosen[1]]))
 
 
 @kernel
@@ -60,7 +35,7 @@ def _key(head: int, size: int, third: int, last: int, symbols: int, pairs: Ints)
     """Return one number for a combination, from its head, the third symbol of four, and its last symbol."""
     if size < LARGEST:
         return head * symbols + last
-    return head * len(pairs) + _find(third * symbols + last, pairs)
+    return head * len(pairs) + int(np.searchsorted(pairs, third * symbols + last))
 
 
 @kernel
@@ -78,16 +53,16 @@ def _next(chosen: Ints, size: int, length: int) -> bool:
 
 
 @kernel
-def count_combinations(
-    size: int, block: int, blocks: int, symbol: Ints, symbols: int, offsets: Ints, owner: Ints, pairs: Ints
+def list_combinations(
+    size: int, block: int, blocks: int, symbol: Ints, symbols: int, offsets: Ints, pairs: Ints
 ) -> tuple[Ints, Ints]:
-    """Return the combinations of a size whose first symbol is of a block, as a table: keys, and how many owners have each."""
-    keys = np.full(1 << 12, -1, np.int64)
-    count = np.zeros(1 << 12, np.int64)
-    last = np.full(1 << 12, -1, np.int64)
+    """Return each occurrence of a combination of a size whose first symbol is of a block, and its trajectory, in order of
+    trajectories.
+    """
+    keys, trajectory = np.empty(1 << 12, np.int64), np.empty(1 << 12, np.int64)
     chosen = np.empty(LARGEST, np.int64)
-    used = 0
-    for i in range(len(owner)):
+    n = 0
+    for i in range(len(offsets) - 1):
         first, length = offsets[i], offsets[i + 1] - offsets[i]
         if length < size:
             continue
@@ -103,33 +78,14 @@ def count_combinations(
                 continue
             head = _head(chosen, size, first, symbol, symbols, pairs)
             third = symbol[first + chosen[2]] if size == LARGEST else 0
+            keys, trajectory = grow(keys, n + length), grow(trajectory, n + length)
             for j in range(chosen[size - 2] + 1 if size > 1 else 0, length):
-                if size == 1 and symbol[first + j] % blocks != block:
-                    continue
-                key = _key(head, size, third, symbol[first + j], symbols, pairs)
-                at = _find(key, keys)
-                if keys[at] < 0:
-                    keys[at] = key
-                    used += 1
-                if last[at] != owner[i]:
-                    last[at] = owner[i]
-                    count[at] += 1
-                if 2 * used > len(keys):
-                    keys, count, last = _grow_table(keys, count, last)
+                if size > 1 or symbol[first + j] % blocks == block:
+                    keys[n] = _key(head, size, third, symbol[first + j], symbols, pairs)
+                    trajectory[n] = i
+                    n += 1
             going = _next(chosen, size - 1, length - 1)
-    return keys, count
-
-
-@kernel
-def table_of(values: Ints) -> Ints:
-    """Build a table of keys alone."""
-    length = 1 << 4
-    while length < 2 * len(values) + 1:
-        length *= 2
-    keys = np.full(length, -1, np.int64)
-    for i in range(len(values)):
-        keys[_find(values[i], keys)] = values[i]
-    return keys
+    return keys[:n], trajectory[:n]
 
 
 @kernel
@@ -149,7 +105,7 @@ def _merge_around(gone: int, first: int, length: int, symbol: Ints, fate: Bytes)
 def break_combinations(
     size: int, symbol: Ints, symbols: int, offsets: Ints, pairs: Ints, good: Ints
 ) -> tuple[Bytes, int]:
-    """Remove visits until all combinations of a size are in the table `good`; return the fate of each visit, and how many
+    """Remove visits until all combinations of a size are in the sorted list `good`; return the fate of each visit, and how many
     trajectories change.
 
     In each trajectory the visit that is in most bad combinations goes first, the earliest of equals, until none is bad. Each
@@ -175,7 +131,8 @@ def break_combinations(
             third = symbol[first + chosen[2]] if size == LARGEST else 0
             for j in range(chosen[size - 2] + 1 if size > 1 else 0, length):
                 key = _key(head, size, third, symbol[first + j], symbols, pairs)
-                if good[_find(key, good)] != key:
+                place = np.searchsorted(good, key)
+                if place == len(good) or good[place] != key:
                     bad[number] = True
                     bads += 1
                 number += 1

@@ -69,7 +69,7 @@ from crowdveil.solve.trajectory.swapping import owners, release_of_points
 class SwapLocations2012Params(Params):
     """Parameters of swapping locations inside groups."""
 
-    k: int = Field(3, ge=2)
+    k: int = Field(3, ge=2, title="Smallest group (k)")
     """Smallest number of people of a group, and number of people of each set of swapped locations."""
     time_threshold_s: int | None = Field(None, ge=0)
     """Largest time between the first and another location of a set; any if not given."""

@@ -73,7 +73,7 @@ MOST_KEPT = 50_000_000
 class W4mParams(Params):
     """Parameters of W4M."""
 
-    k: int = Field(3, ge=2)
+    k: int = Field(3, ge=2, title="Smallest group (k)")
     """Smallest number of people of a cluster."""
     delta_m: float = Field(500.0, ge=0, le=1_000_000)
     """Largest distance of the published trajectories of a cluster at any time (δ); 0 makes them equal."""

@@ -39,6 +39,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from crowdveil import engine
 from crowdveil.methods.base import Method
@@ -70,9 +71,9 @@ from crowdveil.solve.od.targets import (
 class AtgDualParams(TimePartitioned, Budgeted, SizedAreas):
     """Parameters of ATG-Dual."""
 
-    v_target: TargetVolume = "auto"
+    v_target: TargetVolume = Field("auto", title="Target volume")
     """Target volume of each origin; auto takes the best of a grid for each matrix, sample one for all."""
-    spend_rest: bool = False
+    spend_rest: bool = Field(False, title="Spend the rest of the budget")
     """Spend the rest of the budget on the splits that gain most for each trip; the published method leaves it."""
 
 

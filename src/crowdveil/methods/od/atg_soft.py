@@ -53,7 +53,7 @@ class AtgSoftParams(SizedAreas):
 
     price: float = Field(0.1, gt=0, le=1)
     """Cost of a suppressed trip: being generalized to this share of the map."""
-    v_target: TargetVolume = "auto"
+    v_target: TargetVolume = Field("auto", title="Target volume")
     """Target volume of each origin; auto takes the best of a grid for each matrix, sample one for all."""
 
     def tiles(self, zones: int) -> Fraction:

@@ -118,7 +118,7 @@ class JointParams(AdaptiveInTime, Budgeted, SizedAreas):
     again at any tile boundary, and trimmed. Then the outer strips of an area are known not to be empty."""
     objective: Objective = "generalization"
     """Objective to minimize: tiles of origin and destination, or their area, each weighted by trips; or the error of cells."""
-    max_area_km2: float | None = Field(None, gt=0)
+    max_area_km2: float | None = Field(None, gt=0, title="Largest area")
     """Largest area of a published origin or destination."""
 
     @property

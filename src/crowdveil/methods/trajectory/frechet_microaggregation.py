@@ -82,7 +82,7 @@ class FrechetMicroaggregationParams(GroupingParams):
     """Bring two trajectories to the same moments, by shares of their time, before they are compared."""
     pivot_path: PivotPath = "sketched"
     """Choice of pivots between the first and the last: sketched, or by all distances, for up to 2,000 trajectories."""
-    left_over: LeftOver = "join"
+    left_over: LeftOver = Field("join", title="Rest of fewer than k people")
     """The rest of fewer than k people: join the nearest cluster, or drop."""
     count_trajectories: bool = False
     """Let k count trajectories, as the paper does, even where people are known."""

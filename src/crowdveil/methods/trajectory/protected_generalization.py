@@ -66,7 +66,7 @@ DAY = 86_400
 class ProtectedGeneralizationParams(Params):
     """Parameters of protected generalization."""
 
-    k: int = Field(3, ge=2)
+    k: int = Field(3, ge=2, title="Smallest group (k)")
     """Smallest number of people that share a combination of visits."""
     knowledge: int = Field(2, ge=1, le=4)
     """Number of visits in the adversary's background knowledge."""

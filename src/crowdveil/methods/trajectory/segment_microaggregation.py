@@ -64,7 +64,7 @@ class SegmentMicroaggregationParams(GroupingParams):
     """Weight of time in the distance between segments: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
     """Representative of a group: its mean, or composed of its members; no original points, which link segments."""
-    improve: int = Field(0, ge=0, le=1000)
+    improve: int = Field(0, ge=0, le=1000, title="Rounds of exchange")
     """Rounds in which near groups exchange segments where that makes them more compact."""
     clustering: ClusteringName = "mdav"
     """How groups of segments are made: mdav, or a clustering of an installed package."""

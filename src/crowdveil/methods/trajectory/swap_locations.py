@@ -61,7 +61,7 @@ BATCH = 20_000
 class SwapLocationsParams(Params):
     """Parameters of swapping locations."""
 
-    k: int = Field(3, ge=2)
+    k: int = Field(3, ge=2, title="Smallest group (k)")
     """Smallest number of people of a cluster in which locations are swapped."""
     min_radius_m: float = Field(100.0, gt=0, le=100_000)
     """Radius of a cluster in space, at first."""

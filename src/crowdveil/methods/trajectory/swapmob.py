@@ -64,7 +64,7 @@ class SwapMobParams(Params):
     """Largest distance of points that meet."""
     max_time_s: int = Field(30, ge=1, le=86_400)
     """Largest time between points that meet; also the length of a window."""
-    min_n_swaps: int = Field(1, ge=1)
+    min_n_swaps: int = Field(1, ge=1, title="Fewest swaps")
     """Leave out trajectories with fewer swaps."""
     count_trajectories: bool = False
     """Let trajectories of one person meet, as MobiDataLab does, even where people are known."""

@@ -12,7 +12,7 @@ from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats
 from crowdveil.report.plots.drawing import Drawing, VolumeScale, color_bar, frame_around, new_map
 from crowdveil.report.shapes import PictureFrame
-from crowdveil.report.trajectory_picture import TrajectoryPicture, count_by_cell
+from crowdveil.report.trajectory_picture import TrajectoryPicture, contents, count_by_cell
 
 CELLS = 96
 """Cells of a heat map along its longer side."""
@@ -74,11 +74,8 @@ def draw_heat_map(panels: Sequence[TrajectoryPanel], zoom: tuple[float, ...] | N
 
 def distinct_paths(picture: TrajectoryPicture) -> list[tuple[Floats, Floats, int]]:
     """Return the distinct paths, in order of their first trajectory, with the number of trajectories on each."""
-    counts: Counter[tuple[bytes, bytes]] = Counter()
-    columns = picture.lon + 0.0, picture.lat + 0.0
-    for low, high in zip(picture.offsets[:-1].tolist(), picture.offsets[1:].tolist(), strict=True):
-        counts[columns[0][low:high].tobytes(), columns[1][low:high].tobytes()] += 1
-    return [(np.frombuffer(lon), np.frombuffer(lat), n) for (lon, lat), n in counts.items()]
+    counts = Counter(contents(picture, picture.lon, picture.lat))
+    return [(*np.frombuffer(content).reshape(-1, 2).T, n) for content, n in counts.items()]
 
 
 def draw_paths(panels: Sequence[TrajectoryPanel], zoom: tuple[float, ...] | None) -> Drawing:

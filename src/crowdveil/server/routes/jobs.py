@@ -1,4 +1,4 @@
-"""Routes of jobs: their state, their end, their results. Jobs of other users answer 404."""
+"""Routes of jobs: how they are accepted, their state, their end, their results. Jobs of other users answer 404."""
 
 from __future__ import annotations
 
@@ -10,94 +10,139 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path as FilePath
 from typing import Annotated, Any, TypeVar
 
-from fastapi import FastAPI, Path, Query, Response
-from fastapi.concurrency import run_in_threadpool
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
+from starlette.concurrency import run_in_threadpool
 
-from crowdveil.errors import as_json
+from crowdveil.errors import ParameterError, as_json
 from crowdveil.report.html import policy_in
-from crowdveil.server import logs, openapi
+from crowdveil.server import logs
 from crowdveil.server.access import Follower, OpenService, Reader, Sender
+from crowdveil.server.openapi import FILE
 from crowdveil.server.queue.files import ID
-from crowdveil.server.queue.store import QueuedJob
+from crowdveil.server.queue.store import NewJob, QueuedJob
 from crowdveil.server.responses import ApiError
+from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, incoming, parsed, receive
 from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
+from crowdveil.server.sources import with_source
 from crowdveil.server.tokens import Caller
-from crowdveil.server.views import JOB_ID, FileList, JobList, JobView, ResultView, SummaryView, iso_time
+from crowdveil.server.views import JOB_ID, FileList, FileView, JobList, JobView, ResultView, SummaryView, iso_time
 from crowdveil.server.workers.job import SUMMARY
+from crowdveil.verbs.base import Verb
 from crowdveil.verbs.table import VERBS
 
+router = APIRouter(tags=["jobs"])
 REPORTS = ("report.html", "manifest.json")
 """What stands for the report of a job: the first of these in its result."""
 View = TypeVar("View")
+Fields = dict[str, tuple[str, ...]]
+"""Other names of fields of files, and the fields that they may stand for."""
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A job's id.", examples=[JOB_ID])]
+Before = Annotated[str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")]
+FileName = Annotated[
+    str, Path(max_length=120, description="The name of a file of the result.", examples=["manifest.json"])
+]
+as_file: dict[str, Any] = {"response_class": Response, "responses": FILE}
 
 
-def add_job_routes(app: FastAPI) -> None:
-    """Add the routes of jobs."""
-
-    @app.get("/jobs", tags=["jobs"], summary="Your jobs, newest first", operation_id="list_jobs",
-             response_model=JobList, responses=openapi.errors())  # fmt: skip
-    def jobs(
-        service: OpenService,
-        who: Follower,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        before: Annotated[
-            str | None, Query(pattern="^[0-9a-f]{32}$", description="Only those before this job of yours.")
-        ] = None,
-    ) -> JobList:
-        return JobList(jobs=readable(service.store.of_owner(who.id, limit, before), lambda job: shown(service, job)))
-
-    @app.get("/jobs/{job_id}", tags=["jobs"], summary="State, progress and time of a job", operation_id="get_job",
-             response_model=JobView, responses=openapi.errors(404))  # fmt: skip
-    async def job(service: OpenService, who: Follower, job_id: JobId) -> JobView:
-        # Clients ask this again and again: one change of threads for all of it.
-        return await run_in_threadpool(lambda: shown(service, theirs(service, who, job_id)))
-
-    @app.delete("/jobs/{job_id}", tags=["jobs"], summary="End a job, and remove its files", operation_id="delete_job",
-                response_model=JobView, responses=openapi.errors(404))  # fmt: skip
-    def delete(service: OpenService, who: Sender, job_id: JobId) -> JobView:
-        ended = service.delete(job_id, who.id, who.who)
-        if ended is None:
-            raise no_job()
-        return shown(service, ended)
-
-    @app.get("/jobs/{job_id}/result", tags=["jobs"], summary="The result: a zip file, or one file", operation_id="get_result",
-             response_class=FileResponse, responses=openapi.errors(404, 409, 410) | openapi.file_answer())  # fmt: skip
-    def result(service: OpenService, who: Reader, job_id: JobId) -> Response:
-        job = theirs(service, who, job_id)
-        file, about = result_of(service, job)
-        service.store.say(who.who, "fetched a result", job.id)
-        digest = base64.b64encode(bytes.fromhex(about["sha256"])).decode()
-        headers = {"Repr-Digest": f"sha-256=:{digest}:"}
-        return FileResponse(file, media_type=about["media_type"], filename=about["name"], headers=headers)
-
-    @app.get("/jobs/{job_id}/report", tags=["jobs"], summary="What a job says about its result", operation_id="get_report",
-             responses=openapi.errors(404, 409, 410) | openapi.file_answer())  # fmt: skip
-    def report(service: OpenService, who: Reader, job_id: JobId) -> Response:
-        return report_of(service, theirs(service, who, job_id), who)
+# Accepting jobs
 
 
-def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
-    """Return what a job says about its result, even before the result is approved: a review is about it."""
-    file, about = result_of(service, job, review=False)
-    service.store.say(who.who, "saw a report", job.id)
-    if about["media_type"] != "application/zip":
-        raise ApiError(404, "no_report", "this kind of job has no report; its result says all of it.")
-    with open_result(file) as archive:
-        for name in REPORTS:
-            if name in archive.namelist():
-                return as_report(name, archive.read(name))
-    raise ApiError(404, "no_report", "this result has no report.")
+def known(kind: Verb, name: str) -> str:
+    """Return the registered name, or answer 404."""
+    try:
+        return kind.find(name)
+    except ParameterError as error:
+        raise ApiError(404, "not_found", error.text) from None
 
 
-def as_report(name: str, content: bytes) -> Response:
-    """Send a report. Its header repeats its own policy: a page may run the one script in it, and nothing else."""
-    if not name.endswith(".html"):
-        return Response(content, media_type="application/json")
-    policy = f"{policy_in(content.decode('utf-8'))}; frame-ancestors 'none'; sandbox allow-scripts"
-    return Response(content, media_type="text/html", headers={"Content-Security-Policy": policy})
+async def accept(
+    request: Request,
+    who: Caller,
+    kind: Verb,
+    chosen: Callable[[Form], tuple[str, dict[str, Any] | None]],
+    fields: Fields | None = None,
+    texts: tuple[str, ...] = ("parameters", UPLOADS),
+) -> QueuedJob:
+    """Receive a form, check all that can be checked without reading data, and queue the job.
+
+    `chosen` returns the name of what is run, and its parameters where these are not a field of the form; `fields` maps names
+    of file fields in the form to ours: of several the one that the job takes.
+    """
+    service: Service = request.app.state.service
+    async with incoming(request, service, who) as (job, inputs):
+        allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
+        form = await receive(request, inputs, allowed, texts, who)
+
+        def add() -> QueuedJob:  # all in one thread, so that an interrupted request leaves a whole job or none
+            name, values = chosen(form)
+            if values is None:
+                values = parsed(form.texts.get("parameters") or "{}", "parameters")
+            if fields is not None:
+                taken = kind.fields(name)
+                form.files = {next(f for f in fields[given] if f in taken): file for given, file in form.files.items()}
+            values = with_source(kind, name, values, who)
+            kind.checked(name, values, form.files)
+            check_files(form, inputs, who.limits.upload_bytes)
+            return _queued(service, who, NewJob(
+                job, who.id, kind.verb, name, values, form.files,
+                {"max_seconds": who.limits.max_seconds, "upload_bytes": who.limits.upload_bytes},
+                who.limits.max_running, service.settings.keep_s, service.settings.four_eyes, who.who,
+            ))  # fmt: skip
+
+        return await run_in_threadpool(add)
+
+
+def _queued(service: Service, who: Caller, job: NewJob) -> QueuedJob:
+    """Queue a job with its files."""
+    service.files.accept(job.id)
+    accepted = False
+    try:
+        accepted = service.store.add(job, who.limits.max_waiting)
+    finally:
+        if not accepted:
+            service.files.remove(job.id)
+    if not accepted:
+        sentence = f"Too many jobs at once (limit {who.limits.max_waiting:,}). Wait for some to finish."
+        raise ApiError(429, "too_many", sentence, Retry_After="5")
+    return theirs(service, who, job.id)
+
+
+def _allowed(kind: Verb, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:
+    """Return the file fields of a form with their endings; in the MobiDataLab forms the method is not known yet."""
+    if fields is None:
+        return kind.fields(known(kind, str(name)))
+    endings: dict[str, tuple[str, ...]] = {}
+    for one in kind.names():
+        endings |= kind.fields(one)
+    return {given: tuple(dict.fromkeys(e for f in ours for e in endings[f])) for given, ours in fields.items()}
+
+
+# States
+
+
+@router.get("/jobs", summary="Your jobs, newest first")
+def list_jobs(
+    service: OpenService, who: Follower, limit: Annotated[int, Query(ge=1, le=1000)] = 100, before: Before = None
+) -> JobList:
+    """Return the jobs of the caller."""
+    return JobList(jobs=readable(service.store.of_owner(who.id, limit, before), lambda job: shown(service, job)))
+
+
+@router.get("/jobs/{job_id}", summary="State, progress and time of a job")
+def get_job(service: OpenService, who: Follower, job_id: JobId) -> JobView:
+    """Return a job of the caller."""
+    return shown(service, theirs(service, who, job_id))
+
+
+@router.delete("/jobs/{job_id}", summary="End a job, and remove its files")
+def delete_job(service: OpenService, who: Sender, job_id: JobId) -> JobView:
+    """Cancel a job, or remove its result."""
+    ended = service.delete(job_id, who.id, who.who)
+    if ended is None:
+        raise no_job()
+    return shown(service, ended)
 
 
 def theirs(service: Service, who: Caller, job: str) -> QueuedJob:
@@ -123,6 +168,103 @@ def awaits(service: Service, job: QueuedJob) -> bool:
     return job.state == "done" and review_of(service, job) == "awaiting"
 
 
+def readable(jobs: Iterable[QueuedJob], show: Callable[[QueuedJob], View]) -> list[View]:
+    """Return jobs as `show` shows them, without those that it cannot show: one broken row must not hide the others."""
+    found = []
+    for job in jobs:
+        try:
+            found.append(show(job))
+        except Exception as error:
+            logs.say_fault(error, job=job.id)
+    return found
+
+
+def shown(service: Service, job: QueuedJob) -> JobView:
+    """Return a job as its owner sees it."""
+    done = job.result is not None and job.state == "done"
+    return JobView.model_validate({
+        **{name: getattr(job, name) for name in ("id", "kind", "name", "state", "created", "runs", "files")},
+        **{f"{time}_at": iso_time(getattr(job, time)) for time in ("created", "started", "ended", "expires")},
+        "seconds": None if job.started is None or job.ended is None else round(job.ended - job.started, 3),
+        "progress": {"stage": job.stage, "done": job.done, "total": job.total},
+        "parameters": {n: v for n, v in job.parameters.items() if n not in _secret(job.kind)},
+        "error": None if job.error is None else as_json(job.error_code or "failed", job.error),
+        "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,
+        "summary": _summary(service, job) if done else None,
+        "review": _review(service, job),
+    })  # fmt: skip
+
+
+def _secret(kind: str) -> tuple[str, ...]:
+    """Return the parameters of a kind of job that are never shown back; a row may be of a kind of another version."""
+    return VERBS[kind].secret if kind in VERBS else ()
+
+
+def _summary(service: Service, job: QueuedJob) -> SummaryView | None:
+    """Read the summary next to a job's result; it may have just been removed."""
+    try:
+        text = (service.files.run(job.id, (job.result or {})["lease"]) / SUMMARY).read_text(encoding="utf-8")
+        return SummaryView.model_validate(sendable(json.loads(text)))
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _review(service: Service, job: QueuedJob) -> dict[str, Any] | None:
+    state = review_of(service, job)
+    if state is None or job.state not in ("done", "expired"):
+        return None
+    by = service.tokens.name_of(job.reviewer)
+    return {"state": state, "by": by, "at": iso_time(job.reviewed), "comment": sendable(job.comment)}
+
+
+# Results
+
+
+@router.get("/jobs/{job_id}/result", summary="The result: a zip file, or one file", **as_file)
+def get_result(service: OpenService, who: Reader, job_id: JobId) -> Response:
+    """Send the result of a job."""
+    job = theirs(service, who, job_id)
+    file, about = result_of(service, job)
+    service.store.say(who.who, "fetched a result", job.id)
+    digest = base64.b64encode(bytes.fromhex(about["sha256"])).decode()
+    headers = {"Repr-Digest": f"sha-256=:{digest}:"}
+    return FileResponse(file, media_type=about["media_type"], filename=about["name"], headers=headers)
+
+
+@router.get("/jobs/{job_id}/report", summary="The report of a job's result", **as_file)
+def get_report(service: OpenService, who: Reader, job_id: JobId) -> Response:
+    """Send the report of a job."""
+    return report_of(service, theirs(service, who, job_id), who)
+
+
+@router.get("/jobs/{job_id}/files", summary="The files of a result")
+def list_files(service: OpenService, who: Reader, job_id: JobId) -> FileList:
+    """Return the files of a result; that fetches nothing, so it is possible before an approval."""
+    file, about = result_of(service, theirs(service, who, job_id), review=False)
+    if about["media_type"] != "application/zip":
+        return FileList(files=[FileView(name=about["name"], bytes=about["bytes"])])
+    with open_result(file) as archive:
+        return FileList(files=[FileView(name=e.filename, bytes=e.file_size) for e in archive.infolist()])
+
+
+@router.get("/jobs/{job_id}/files/{name}", summary="One file of a result", **as_file)
+def get_file(service: OpenService, who: Reader, job_id: JobId, name: FileName) -> Response:
+    """Send one file of a result; the reports can be seen before an approval, since a review is about them."""
+    job = theirs(service, who, job_id)
+    file, about = result_of(service, job, review=name not in REPORTS)
+    if about["media_type"] != "application/zip":
+        if name != about["name"]:
+            raise _no_file()
+        service.store.say(who.who, "fetched a result", job.id)
+        return FileResponse(file, media_type=_media_type(name), filename=name)
+    archive = open_result(file)
+    if name not in archive.namelist():
+        archive.close()
+        raise _no_file()
+    service.store.say(who.who, "fetched a file of a result", job.id)
+    return part_of(archive, name)
+
+
 def result_of(service: Service, job: QueuedJob, *, review: bool = True) -> tuple[FilePath, dict[str, Any]]:
     """Return the file of a job's result and its description; with `review`, only once it was approved where that is needed."""
     if job.state in ("queued", "running"):
@@ -142,6 +284,27 @@ def result_of(service: Service, job: QueuedJob, *, review: bool = True) -> tuple
     return file, job.result | {"name": asked or job.result["name"]}
 
 
+def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
+    """Return the report of a job's result, even before the result is approved: a review is about it."""
+    file, about = result_of(service, job, review=False)
+    service.store.say(who.who, "saw a report", job.id)
+    if about["media_type"] != "application/zip":
+        raise ApiError(404, "no_report", "this kind of job has no report; its result says all of it.")
+    with open_result(file) as archive:
+        for name in REPORTS:
+            if name in archive.namelist():
+                return as_report(name, archive.read(name))
+    raise ApiError(404, "no_report", "this result has no report.")
+
+
+def as_report(name: str, content: bytes) -> Response:
+    """Send a report. Its header repeats its own policy: a page may run the one script in it, and nothing else."""
+    if not name.endswith(".html"):
+        return Response(content, media_type="application/json")
+    policy = f"{policy_in(content.decode('utf-8'))}; frame-ancestors 'none'; sandbox allow-scripts"
+    return Response(content, media_type="text/html", headers={"Content-Security-Policy": policy})
+
+
 def open_result(file: FilePath) -> zipfile.ZipFile:
     """Open a result that is a zip file; it may have just been removed."""
     try:
@@ -150,101 +313,11 @@ def open_result(file: FilePath) -> zipfile.ZipFile:
         raise _gone("expired") from None
 
 
-def _gone(state: str) -> ApiError:
-    return ApiError(410, "gone", f"the job is {state}; its result was removed.")
-
-
-def _review(service: Service, job: QueuedJob) -> dict[str, Any] | None:
-    state = review_of(service, job)
-    if state is None or job.state not in ("done", "expired"):
-        return None
-    by = service.tokens.name_of(job.reviewer)
-    return {"state": state, "by": by, "at": iso_time(job.reviewed), "comment": sendable(job.comment)}
-
-
-def shown(service: Service, job: QueuedJob) -> JobView:
-    """Return a job as its owner sees it."""
-    done = job.result is not None and job.state == "done"
-    return JobView.model_validate({
-        **{name: getattr(job, name) for name in ("id", "kind", "name", "state", "created", "runs", "files")},
-        **{f"{time}_at": iso_time(getattr(job, time)) for time in ("created", "started", "ended", "expires")},
-        "seconds": None if job.started is None or job.ended is None else round(job.ended - job.started, 3),
-        "progress": {"stage": job.stage, "done": job.done, "total": job.total},
-        "parameters": {n: v for n, v in job.parameters.items() if n not in _secret(job.kind)},
-        "error": None if job.error is None else as_json(job.error_code or "failed", job.error),
-        "result": {n: job.result[n] for n in ResultView.model_fields} if done and job.result else None,
-        "summary": _summary(service, job) if done else None,
-        "review": _review(service, job),
-    })  # fmt: skip
-
-
-def readable(jobs: Iterable[QueuedJob], show: Callable[[QueuedJob], View]) -> list[View]:
-    """Return jobs as `show` shows them, without those that it cannot show: one broken row must not hide the others."""
-    found = []
-    for job in jobs:
-        try:
-            found.append(show(job))
-        except Exception as error:
-            logs.say_fault(error, job=job.id)
-    return found
-
-
-def _secret(kind: str) -> tuple[str, ...]:
-    """Return the parameters of a kind of job that are never shown back; a row may be of a kind of another version."""
-    return VERBS[kind].secret if kind in VERBS else ()
-
-
-def _summary(service: Service, job: QueuedJob) -> SummaryView | None:
-    """Read the summary next to a job's result; it may have just been removed."""
-    try:
-        text = (service.files.run(job.id, (job.result or {})["lease"]) / SUMMARY).read_text(encoding="utf-8")
-        return SummaryView.model_validate(sendable(json.loads(text)))
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-FileName = Annotated[
-    str, Path(max_length=120, description="The name of a file of the result.", examples=["manifest.json"])
-]
-
-
-def add_parts(app: FastAPI) -> None:
-    """Add the routes."""
-    wrong = openapi.errors(404, 409, 410)
-
-    @app.get("/jobs/{job_id}/files", tags=["jobs"], summary="The files of a result", operation_id="list_files",
-             response_model=FileList, responses=wrong)  # fmt: skip
-    def files(service: OpenService, who: Reader, job_id: JobId) -> Any:
-        file, about = result_of(service, theirs(service, who, job_id), review=False)
-        if about["media_type"] != "application/zip":
-            return {"files": [{"name": about["name"], "bytes": about["bytes"]}]}
-        with open_result(file) as archive:
-            return {"files": [{"name": e.filename, "bytes": e.file_size} for e in archive.infolist()]}
-
-    @app.get("/jobs/{job_id}/files/{name}", tags=["jobs"], summary="One file of a result", operation_id="get_file",
-             response_class=StreamingResponse, responses=wrong | openapi.file_answer())  # fmt: skip
-    def one(service: OpenService, who: Reader, job_id: JobId, name: FileName) -> Response:
-        job = theirs(service, who, job_id)
-        # What a review is about can be seen before it.
-        file, about = result_of(service, job, review=name not in REPORTS)
-        if about["media_type"] != "application/zip":
-            if name != about["name"]:
-                raise _no_file()
-            service.store.say(who.who, "fetched a result", job.id)
-            return FileResponse(file, media_type=_kind(name), filename=name)
-        archive = open_result(file)
-        if name not in archive.namelist():
-            archive.close()
-            raise _no_file()
-        service.store.say(who.who, "fetched a file of a result", job.id)
-        return part_of(archive, name)
-
-
 def part_of(archive: zipfile.ZipFile, name: str) -> Response:
     """Send a file of an open archive as a download, so that nothing of a result runs as a page of ours."""
     size = archive.getinfo(name).file_size
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
-    return StreamingResponse(_content(archive, name), media_type=_kind(name), headers=headers)
+    return StreamingResponse(_content(archive, name), media_type=_media_type(name), headers=headers)
 
 
 def _content(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
@@ -254,8 +327,12 @@ def _content(archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
             yield piece
 
 
-def _kind(name: str) -> str:
+def _media_type(name: str) -> str:
     return mimetypes.guess_type(name)[0] or "application/octet-stream"
+
+
+def _gone(state: str) -> ApiError:
+    return ApiError(410, "gone", f"the job is {state}; its result was removed.")
 
 
 def _no_file() -> ApiError:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Path, Response
+from fastapi import APIRouter, Path, Response
 
 from crowdveil import __version__
 from crowdveil.model.flows import Flows
@@ -18,89 +17,56 @@ from crowdveil.params import Params, rows
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
 from crowdveil.report.html import asset
-from crowdveil.server import openapi
 from crowdveil.server.access import CurrentUser, OpenService
 from crowdveil.server.queue.files import KEEP_S
 from crowdveil.verbs.anonymize import FlowAuditOptions, JobOptions
 from crowdveil.verbs.base import file_options
 from crowdveil.verbs.table import VERBS
 
-
-@dataclass(frozen=True)
-class Preset:
-    """A group size in use.
-
-    Attributes
-    ----------
-    name
-        The organization that uses it.
-    k
-        The smallest group size.
-    source
-        Its source, in a sentence.
-    """
-
-    name: str
-    k: int
-    source: str
-
-
 PRESETS = (
-    Preset(
-        "CNIL", 10,
-        "The French data-protection authority accepts groups of 10 for origin-destination matrices (paper on ATG).",
-    ),
-    Preset(
-        "INSEE", 11,
-        "The French statistical office publishes no incomes of fewer than 11 households, as in its data on squares.",
-    ),
-    Preset(
-        "MDS", 10,
-        "The Mobility Data Specification publishes no count below 10 in its Metrics and in its reports of trips.",
-    ),
-    Preset(
-        "ACRO", 10,
-        "The checker of research outputs requires 10 in each cell, unless an organization sets another threshold.",
-    ),
+    ("CNIL", 10, "The French data-protection authority accepts groups of 10 for origin-destination matrices (paper on ATG)."),
+    ("INSEE", 11, "The French statistical office publishes no incomes of fewer than 11 households, as in its data on squares."),
+    ("MDS", 10, "The Mobility Data Specification publishes no count below 10 in its Metrics and in its reports of trips."),
+    ("ACRO", 10, "The checker of research outputs requires 10 in each cell, unless an organization sets another threshold."),
 )  # fmt: skip
-
-
+"""Smallest group sizes in use: the organization, k, and the source in a sentence."""
+router = APIRouter()
 _PAGE = "crowdveil.server.page"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Asset = Annotated[Literal["app.js", "app.css", "icon.svg"], Path()]
 
 
-def add_pages(app: FastAPI) -> None:
-    """Add the routes."""
+@router.get("/", include_in_schema=False)
+def page() -> Response:
+    """Send the page."""
+    return Response(_file("index.html"), media_type="text/html", headers={"Content-Security-Policy": _policy()})
 
-    @app.get("/", include_in_schema=False)
-    def page() -> Response:
-        return Response(_file("index.html"), media_type="text/html", headers={"Content-Security-Policy": _policy()})
 
-    @app.get("/page/{name}", include_in_schema=False)
-    def built(name: Asset) -> Response:
-        return Response(_file(name), media_type=_TYPES[FilePath(name).suffix])
+@router.get("/page/{name}", include_in_schema=False)
+def page_file(name: Asset) -> Response:
+    """Send a file of the page."""
+    return Response(_file(name), media_type=_TYPES[FilePath(name).suffix])
 
-    @app.get("/auth", include_in_schema=False)
-    def auth(service: OpenService) -> dict[str, Any]:
-        return {
-            "token_needed": not service.settings.no_auth,
-            "version": __version__,
-        }
 
-    @app.get("/session", tags=["page"], summary="Who asks, and what they may do", operation_id="session",
-             responses=openapi.errors())  # fmt: skip
-    def session(service: OpenService, who: CurrentUser) -> dict[str, Any]:
-        return {
-            "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_hours,
-            "upload_hours": KEEP_S / 3600,
-            "scopes": sorted(who.scopes), "four_eyes": service.settings.four_eyes,
-        }  # fmt: skip
+@router.get("/auth", include_in_schema=False)
+def auth(service: OpenService) -> dict[str, Any]:
+    """Return whether a token is needed."""
+    return {"token_needed": not service.settings.no_auth, "version": __version__}
 
-    @app.get("/form", tags=["page"], summary="What a form for anonymizing is drawn from", operation_id="form",
-             responses=openapi.errors())  # fmt: skip
-    def form(who: CurrentUser) -> dict[str, Any]:
-        return _form() | {"sources": list(who.sources)}
+
+@router.get("/session", tags=["page"], summary="Who asks, and what they may do")
+def session(service: OpenService, who: CurrentUser) -> dict[str, Any]:
+    """Return the name, limits and scopes of a token."""
+    return {
+        "name": who.name, "limits": who.limits.model_dump(), "keep_hours": service.settings.keep_hours,
+        "upload_hours": KEEP_S / 3600, "scopes": sorted(who.scopes), "four_eyes": service.settings.four_eyes,
+    }  # fmt: skip
+
+
+@router.get("/form", tags=["page"], summary="What a form for anonymizing is drawn from")
+def form(who: CurrentUser) -> dict[str, Any]:
+    """Return methods with their parameters, options of reading and of runs, and sources of the token."""
+    return _form() | {"sources": list(who.sources)}
 
 
 @cache
@@ -134,7 +100,7 @@ def _form() -> dict[str, Any]:
         "run": _drawn(JobOptions),
         "audit": _drawn(FlowAuditOptions),
         "files": {field: list(endings) for name in kind.names() for field, endings in kind.fields(name).items()},
-        "presets": [{"name": preset.name, "k": preset.k, "source": preset.source} for preset in PRESETS],
+        "presets": [{"name": name, "k": k, "source": source} for name, k, source in PRESETS],
     }
 
 

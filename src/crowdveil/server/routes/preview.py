@@ -5,23 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.errors import NO_MEMORY, Option, as_json, from_json
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import OpenService, Sender
-from crowdveil.server.queue.store import new_id
 from crowdveil.server.responses import ApiError
-from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, check_size, make_folder, parsed, receive
+from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, incoming, parsed, receive
 from crowdveil.server.sanitize import without_paths
-from crowdveil.server.service import Service
-from crowdveil.server.tokens import Caller
 from crowdveil.server.views import PreviewView
 from crowdveil.server.workers.sandbox import Bounds, run_sandboxed
 from crowdveil.verbs.base import FLOWS, check_word, endings_of, file_options
 
+router = APIRouter(tags=["preview"])
 SECONDS_MOST, MEMORY_MOST = 300, 4 << 30
 TAKES = ("", "flows", "trajectories")
 _OPTIONS = {option for reading in READINGS.values() for option in file_options(reading)}
@@ -40,37 +38,22 @@ _TEXTS: dict[str, dict[str, Any]] = {
 _BODY = openapi.form_schema(_FIELDS, {field: {"type": "string", **about} for field, about in _TEXTS.items()})
 
 
-def add_preview(app: FastAPI) -> None:
-    """Add the route."""
-
-    @app.post("/preview", tags=["preview"], summary="Look at a file, and forget it", operation_id="preview",
-              openapi_extra=openapi.form(_BODY), response_model=PreviewView, response_model_exclude_unset=True,
-              responses=openapi.errors(400, 413, 415))  # fmt: skip
-    async def preview(request: Request, service: OpenService, who: Sender) -> Any:
-        return await _previewed(request, service, who)
-
-
-async def _previewed(request: Request, service: Service, who: Caller) -> dict[str, Any]:
-    name, limits = new_id(), who.limits
+@router.post("/preview", summary="Look at a file, and forget it", openapi_extra=openapi.form(_BODY),
+             response_model_exclude_unset=True)  # fmt: skip
+async def preview(request: Request, service: OpenService, who: Sender) -> PreviewView:
+    """Inspect a file in a sandboxed process."""
+    limits = who.limits
     await run_in_threadpool(service.store.say, who.who, "previewed a file")
-    check_size(request, service, who)
-    folder = await run_in_threadpool(make_folder, service, name) / "inputs"
-    try:
+    async with incoming(request, service, who) as (_, folder):
         form = await receive(request, folder, _FIELDS, tuple(_TEXTS), who)
         asked = _asked(form, {"upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
-        seconds, memory = min(limits.max_seconds, SECONDS_MOST), service.memory_bytes
+        bounds = Bounds(min(service.memory_bytes, MEMORY_MOST), limits.upload_bytes * 8)
         async with service.previews:
-            bounds = Bounds(min(memory, MEMORY_MOST), limits.upload_bytes * 8)
-            seen = await run_in_threadpool(_inspected, asked, folder, bounds, seconds)
-        more = {
-            "notes": [_without_paths(note) for note in seen["notes"]],
-            "error": seen["error"] and _without_paths(seen["error"]),
-            "unfit": seen["unfit"] and _without_paths(seen["unfit"]),
-        }
-        return seen | more | {"part": asked["part"]}
-    finally:
-        await run_in_threadpool(service.files.discard, name)
+            seen = await run_in_threadpool(_inspected, asked, folder, bounds, min(limits.max_seconds, SECONDS_MOST))
+    errors = {name: seen[name] and _without_paths(seen[name]) for name in ("error", "unfit")}
+    notes = [_without_paths(note) for note in seen["notes"]]
+    return PreviewView.model_validate(seen | errors | {"notes": notes, "part": asked["part"]})
 
 
 def _inspected(request: dict[str, Any], folder: Path, bounds: Bounds, seconds: float) -> dict[str, Any]:

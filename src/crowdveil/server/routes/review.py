@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Path, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from crowdveil.errors import ParameterError
 from crowdveil.params import Params
-from crowdveil.server import openapi
 from crowdveil.server.access import Admin, OpenService, Reviewer
 from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.responses import ApiError
-from crowdveil.server.routes.jobs import JobId, awaits, no_job, readable, report_of, shown
+from crowdveil.server.routes.jobs import JobId, as_file, awaits, no_job, readable, report_of, shown
 from crowdveil.server.routes.uploads import declared_size, parsed
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import iso_time
 
+router = APIRouter()
 BODY_MOST = 1 << 15
 """Bytes of a decision."""
 TokenName = Annotated[
@@ -36,52 +36,43 @@ class Decision(Params):
     """Message to the submitter."""
 
 
-_BODY: dict[str, Any] = {
-    "required": True,
-    "content": {
-        "application/json": {"schema": Decision.model_json_schema(), "example": {"decision": "approve", "comment": ""}}
-    },
-}
+_DECISION = {"schema": Decision.model_json_schema(), "example": {"decision": "approve", "comment": ""}}
+_BODY = {"requestBody": {"required": True, "content": {"application/json": _DECISION}}}
 
 
-def add_review(app: FastAPI) -> None:
-    """Add the routes."""
-    _add_decisions(app)
-    _add_tokens(app)
+@router.get("/reviews", tags=["reviews"], summary="Results of others that await review")
+def list_reviews(service: OpenService, who: Reviewer) -> dict[str, Any]:
+    """Return the results that the caller may review."""
+    waiting = service.store.awaiting(who.id, all_done=service.settings.four_eyes)
+    return {"reviews": readable(waiting, lambda job: _asked(service, job))}
 
 
-def _add_decisions(app: FastAPI) -> None:
-    @app.get("/reviews", tags=["reviews"], summary="Results of others that await review", operation_id="list_reviews",
-             responses=openapi.errors())  # fmt: skip
-    def reviews(service: OpenService, who: Reviewer) -> dict[str, Any]:
-        waiting = service.store.awaiting(who.id, all_done=service.settings.four_eyes)
-        return {"reviews": readable(waiting, lambda job: _asked(service, job))}
-
-    @app.get("/reviews/{job_id}/report", tags=["reviews"], summary="The report that is to be approved",
-             operation_id="get_review_report", responses=openapi.errors(404, 410) | openapi.file_answer())  # fmt: skip
-    def report(service: OpenService, who: Reviewer, job_id: JobId) -> Response:
-        return report_of(service, _reviewable(service, who, job_id), who)
-
-    @app.get("/reviews/{job_id}", tags=["reviews"], summary="What is to be approved", operation_id="get_review",
-             responses=openapi.errors(404))  # fmt: skip
-    def one(service: OpenService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
-        return _asked(service, _reviewable(service, who, job_id))
-
-    @app.post("/reviews/{job_id}", tags=["reviews"], summary="Approve or reject a result", operation_id="decide",
-              openapi_extra={"requestBody": _BODY}, responses=openapi.errors(404, 409, 411, 413))  # fmt: skip
-    async def decide(request: Request, service: OpenService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
-        declared_size(request, BODY_MOST)
-        body = (await request.body()).decode("utf-8", "replace")
-        decision: Decision = Decision.checked(parsed(body, "decision"))
-        return await run_in_threadpool(_decided, service, who, job_id, decision)
+@router.get("/reviews/{job_id}/report", tags=["reviews"], summary="The report that is to be approved", **as_file)
+def get_review_report(service: OpenService, who: Reviewer, job_id: JobId) -> Response:
+    """Send the report of a result that awaits review."""
+    return report_of(service, _reviewable(service, who, job_id), who)
 
 
-def _decided(service: Service, who: Caller, job_id: str, decision: Decision) -> dict[str, Any]:
-    job = _reviewable(service, who, job_id)
-    approved = decision.decision == "approve"
-    if not service.store.decide(job.id, who.who, who.id, approved=approved, comment=decision.comment):
-        raise ApiError(409, "decided", "the result was decided on before, or is gone.")
-    return _asked(service, service.store.get(job.id) or job)
+@router.get("/reviews/{job_id}", tags=["reviews"], summary="A result that is to be approved")
+def get_review(service: OpenService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
+    """Return a result that awaits review."""
+    return _asked(service, _reviewable(service, who, job_id))
+
+
+@router.post("/reviews/{job_id}", tags=["reviews"], summary="Approve or reject a result", openapi_extra=_BODY)
+async def decide(request: Request, service: OpenService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
+    """Record a decision. The body is read here, after the token and its size were checked."""
+    declared_size(request, BODY_MOST)
+    body = (await request.body()).decode("utf-8", "replace")
+    decision: Decision = Decision.checked(parsed(body, "decision"))
+
+    def decided() -> dict[str, Any]:
+        job, approved = _reviewable(service, who, job_id), decision.decision == "approve"
+        if not service.store.decide(job.id, who.who, who.id, approved=approved, comment=decision.comment):
+            raise ApiError(409, "decided", "the result was decided on before, or is gone.")
+        return _asked(service, service.store.get(job.id) or job)
+
+    return await run_in_threadpool(decided)
 
 
 def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:
@@ -103,23 +94,23 @@ def _asked(service: Service, job: QueuedJob) -> dict[str, Any]:
     return {name: seen[name] for name in kept} | {"submitter": service.tokens.name_of(job.owner)}
 
 
-def _add_tokens(app: FastAPI) -> None:
-    @app.get("/tokens", tags=["tokens"], summary="All tokens, without their secrets", operation_id="list_tokens",
-             responses=openapi.errors())  # fmt: skip
-    def tokens(service: OpenService, who: Admin) -> dict[str, Any]:
-        times = ("created", "expires", "last_used", "revoked")
-        return {
-            "tokens": [
-                {"name": row["name"], "scopes": row["scopes"].split(), **{f"{t}_at": iso_time(row[t]) for t in times}}
-                for row in service.tokens.all()
-            ]
-        }
+@router.get("/tokens", tags=["tokens"], summary="All tokens, without their secrets")
+def list_tokens(service: OpenService, who: Admin) -> dict[str, Any]:
+    """Return all tokens."""
+    times = ("created", "expires", "last_used", "revoked")
+    return {
+        "tokens": [
+            {"name": row["name"], "scopes": row["scopes"].split(), **{f"{t}_at": iso_time(row[t]) for t in times}}
+            for row in service.tokens.all()
+        ]
+    }
 
-    @app.delete("/tokens/{name}", tags=["tokens"], summary="Revoke a token", operation_id="revoke_token",
-                responses=openapi.errors(404))  # fmt: skip
-    def revoke(service: OpenService, who: Admin, name: TokenName) -> dict[str, Any]:
-        try:
-            service.tokens.revoke(name, who.who)
-        except ParameterError as error:
-            raise ApiError(404, "not_found", error.text) from None
-        return {"name": name, "revoked": True}
+
+@router.delete("/tokens/{name}", tags=["tokens"], summary="Revoke a token")
+def revoke_token(service: OpenService, who: Admin, name: TokenName) -> dict[str, Any]:
+    """Revoke a token."""
+    try:
+        service.tokens.revoke(name, who.who)
+    except ParameterError as error:
+        raise ApiError(404, "not_found", error.text) from None
+    return {"name": name, "revoked": True}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
@@ -19,7 +19,6 @@ from starlette.requests import ClientDisconnect
 
 from crowdveil.errors import CrowdveilError, InputError, Option
 from crowdveil.io.archive import check_archive
-from crowdveil.server import openapi
 from crowdveil.server.access import OpenService, Sender
 from crowdveil.server.queue.files import KEEP_S, safe_name, share, sync_file
 from crowdveil.server.queue.store import new_id
@@ -40,7 +39,7 @@ PARTS_MOST = 64
 DEPTH_MOST = 32
 """How deep JSON may be nested."""
 _ENDINGS = tuple(dict.fromkeys((*FLOWS, *RELEASE, *MAPS)))
-_BODY: dict[str, Any] = {
+_BODY = {
     "requestBody": {
         "required": True,
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
@@ -50,6 +49,7 @@ UploadId = Annotated[str, PathParameter(pattern="^[0-9a-f]{32}$", description="T
 FileName = Annotated[
     str, Query(min_length=1, max_length=255, description="The name of the file; its ending states its type.")
 ]
+router = APIRouter(tags=["uploads"])
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it quotes what came in
 
 
@@ -61,45 +61,33 @@ class Form:
     files: dict[str, str] = field(default_factory=dict)
 
 
-def add_uploads(app: FastAPI) -> None:
-    """Add the routes of files that are sent once."""
-
-    @app.post("/uploads", tags=["uploads"], summary="Send a file for several previews and jobs", operation_id="upload",
-              status_code=201, openapi_extra=_BODY, response_model=UploadView,
-              responses=openapi.errors(400, 411, 413, 415))  # fmt: skip
-    async def upload(request: Request, service: OpenService, who: Sender, name: FileName) -> Any:
-        return await _upload(request, service, who, checked_name(name, "name", _ENDINGS))
-
-    @app.delete("/uploads/{upload_id}", tags=["uploads"], summary="Remove an upload", operation_id="remove_upload",
-                status_code=204, response_class=Response, response_model=None,
-                responses=openapi.errors(404))  # fmt: skip
-    def remove(service: OpenService, who: Sender, upload_id: UploadId) -> None:
-        _upload_of(service, who, upload_id)
-        service.uploads.remove(who.id, upload_id)
-        service.store.say(who.who, "removed an upload", upload_id)
+# Files that are sent once
 
 
-async def _upload(request: Request, service: Service, who: Caller, name: str) -> UploadView:
+@router.post("/uploads", summary="Send a file for several previews and jobs", status_code=201, openapi_extra=_BODY)
+async def upload(request: Request, service: OpenService, who: Sender, name: FileName) -> UploadView:
     """Receive the body of a request as a file; nothing is left of one that ends too early."""
-    size = check_size(request, service, who)
+    safe = checked_name(name, "name", _ENDINGS)
     if service.uploads.count(who.id) >= UPLOADS_MOST:
         sentence = f"Expected at most {UPLOADS_MOST} uploads at a time. Remove some, or wait until they expire."
         raise ApiError(429, "too_many", sentence, Retry_After="60")
-    upload = new_id()
-    folder = await run_in_threadpool(make_folder, service, upload) / "inputs"
-    try:
-        with (folder / name).open("xb") as file:
-            async for piece in request.stream():
-                file.write(piece)
-        await run_in_threadpool(service.uploads.keep, who.id, upload, folder)
-    except ClientDisconnect:
-        raise _cut() from None
-    except OSError:
-        raise no_space() from None
-    finally:
-        await run_in_threadpool(service.files.discard, upload)
-    await run_in_threadpool(service.store.say, who.who, "uploaded a file", upload)
-    return UploadView(id=upload, name=name, bytes=size, keep_seconds=KEEP_S)
+    async with incoming(request, service, who) as (ident, folder):
+        with arriving():
+            with (folder / safe).open("xb") as file:
+                async for piece in request.stream():
+                    file.write(piece)
+                size = file.tell()
+            await run_in_threadpool(service.uploads.keep, who.id, ident, folder)
+    await run_in_threadpool(service.store.say, who.who, "uploaded a file", ident)
+    return UploadView(id=ident, name=safe, bytes=size, keep_seconds=KEEP_S)
+
+
+@router.delete("/uploads/{upload_id}", summary="Remove an upload", status_code=204)
+def remove_upload(service: OpenService, who: Sender, upload_id: UploadId) -> None:
+    """Remove an upload; jobs keep their file."""
+    _upload_of(service, who, upload_id)
+    service.uploads.remove(who.id, upload_id)
+    service.store.say(who.who, "removed an upload", upload_id)
 
 
 def _upload_of(service: Service, who: Caller, upload: object) -> Path:
@@ -121,21 +109,40 @@ def declared_size(request: Request, most: int) -> int:
     return int(declared)
 
 
-def check_size(request: Request, service: Service, who: Caller) -> int:
-    """Return the size of an upload; reject one that is too large, or for which the disk has no space."""
-    size = declared_size(request, who.limits.upload_bytes)
+@asynccontextmanager
+async def incoming(request: Request, service: Service, who: Caller) -> AsyncIterator[tuple[str, Path]]:
+    """Yield a new id and a folder for the files of a request; in the end, what was not moved elsewhere is removed.
+
+    A request that is too large, or for which the disk has no space, is refused before it is received.
+    """
     # A form is kept twice for a moment: as it comes in, and as the files of its job.
-    if not service.has_room(2 * size):
-        raise no_space()
-    return size
-
-
-def make_folder(service: Service, name: str) -> Path:
-    """Make the folder of an upload."""
+    if not service.has_room(2 * declared_size(request, who.limits.upload_bytes)):
+        raise _no_space()
+    ident = new_id()
+    with arriving():
+        folder = await run_in_threadpool(service.files.receive, ident)
     try:
-        return service.files.receive(name)
+        yield ident, folder / "inputs"
+    finally:
+        await run_in_threadpool(service.files.discard, ident)
+
+
+@contextmanager
+def arriving() -> Iterator[None]:
+    """Answer requests that end too early, and a full disk."""
+    try:
+        yield
+    except ClientDisconnect:
+        raise ApiError(400, "bad_form", "The request ended too early. Send it again.") from None
     except OSError:
-        raise no_space() from None
+        raise _no_space() from None
+
+
+def _no_space() -> ApiError:
+    return ApiError(507, "no_space", "the disk of the server is full; delete jobs, or ask its operator.")
+
+
+# Forms
 
 
 async def receive(
@@ -147,13 +154,9 @@ async def receive(
             415, "bad_type", Option("content_type"), "Expected a form (multipart/form-data). Send the files in one."
         )
     service: Service = request.app.state.service
-    try:
+    with arriving():
         async with request.form(max_files=PARTS_MOST, max_fields=PARTS_MOST, max_part_size=TEXT_MOST) as sent:
             return await run_in_threadpool(_taken, service, who, sent, folder, fields, texts)
-    except ClientDisconnect:
-        raise _cut() from None
-    except OSError:
-        raise no_space() from None
 
 
 def _taken(
@@ -166,9 +169,8 @@ def _taken(
 ) -> Form:
     form = Form()
     for given, value in sent.multi_items():
-        name = (
-            given if given in fields or given in texts else given.lower()
-        )  # mdl-anonymizer's document writes Input_dataset
+        # mdl-anonymizer's document writes Input_dataset
+        name = given if given in fields or given in texts else given.lower()
         if name not in fields and name not in texts:
             known = ", ".join([*fields, *texts])
             raise ApiError(422, "bad_form", f"The form has an unknown field. Known are {known}.")
@@ -225,15 +227,6 @@ def checked_name(given: str, field: str, endings: tuple[str, ...], taken: Iterab
             415, "bad_type", Option(field), f"Expected a file whose name ends in {', '.join(endings)}. Rename it."
         )
     return safe
-
-
-def no_space() -> ApiError:
-    """Return the refusal of an upload for which there is no space on the disk."""
-    return ApiError(507, "no_space", "the disk of the server is full; delete jobs, or ask its operator.")
-
-
-def _cut() -> ApiError:
-    return ApiError(400, "bad_form", "The request ended too early. Send it again.")
 
 
 def check_files(form: Form, folder: Path, most: int) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import AfterValidator
 
-from crowdveil import extensions
+from crowdveil.engine import extensions
 from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
 from crowdveil.model.globe import rounded
 from crowdveil.model.trajectories import Trajectories

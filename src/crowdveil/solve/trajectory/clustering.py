@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import AfterValidator
 
-from crowdveil import extensions
+from crowdveil.engine import extensions
 from crowdveil.model.arrays import Ints
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Distance, FrechetManhattan

@@ -137,34 +137,38 @@ def remove_rare_visits(visits: Visits, k: int, knowledge: int, progress: Progres
 
 def _break_rare(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
     """Count combinations of a size, and remove visits so that no combination that is rare now is left: one round."""
-    from crowdveil.kernels.trajectory.combinations import break_combinations, table_of
+    from crowdveil.kernels.trajectory.combinations import break_combinations
 
     if not len(visits.symbol):
         return visits, np.zeros(0, np.int64), False
     names, symbol = np.unique(visits.symbol, return_inverse=True)
-    pairs = table_of(np.zeros(0, np.int64))
+    pairs = np.zeros(0, np.int64)
     if size > 2:
         _check_combinations(visits, 2)
-        pairs = table_of(_shared_combinations(visits, symbol, len(names), 2, 1, pairs))
+        pairs = _shared_combinations(visits, symbol, len(names), 2, 1, pairs)
     _check_combinations(visits, size)
-    good = table_of(_shared_combinations(visits, symbol, len(names), size, k, pairs))
+    good = _shared_combinations(visits, symbol, len(names), size, k, pairs)
     fate, changed = apart(lambda: break_combinations(size, symbol, len(names), visits.offsets, pairs, good))
     left, place = visits.without(fate)
     return left, place, changed > 0
 
 
 def _shared_combinations(visits: Visits, symbol: Ints, symbols: int, size: int, k: int, pairs: Ints) -> Ints:
-    """Return the keys of all combinations that k owners share; block by block of first symbols, so that few tables are in
-    memory.
-    """
-    from crowdveil.kernels.trajectory.combinations import count_combinations
+    """Return all combinations that k owners share, sorted; block by block of first symbols, so that few are in memory."""
+    from crowdveil.kernels.trajectory.combinations import list_combinations
 
     blocks = visits.combinations(size) // BLOCK + 1
     found = []
     for block in range(blocks):
-        keys, count = count_combinations(size, block, blocks, symbol, symbols, visits.offsets, visits.owner, pairs)
-        found.append(keys[count >= k])
-    return np.concatenate(found)
+        keys, trajectory = list_combinations(size, block, blocks, symbol, symbols, visits.offsets, pairs)
+        order = np.argsort(keys, kind="stable")  # trajectories are in order of owners, and stay so
+        keys, owner = keys[order], visits.owner[trajectory[order]]
+        differs = np.diff(keys, prepend=-1) != 0
+        counts = differs | (np.diff(owner, prepend=-1) != 0)
+        first = np.flatnonzero(differs)
+        crowd = np.add.reduceat(counts, first, dtype=np.int64) if len(first) else first
+        found.append(keys[first][crowd >= k])
+    return np.sort(np.concatenate(found))
 
 
 def _check_combinations(visits: Visits, size: int) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from crowdveil import extensions
+from crowdveil.engine import extensions
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.base import Distance, DistanceKind, Paths, many_to_many
 from crowdveil.solve.trajectory.distances.contemporaries import Contemporaries
