@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -28,9 +28,6 @@ from crowdveil.model.time_axis import DAY_S, StepClass, step_seconds
 from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
-
-if TYPE_CHECKING:
-    from crowdveil.guarantees.budget import BudgetPeriod
 
 
 class Params(BaseModel):
@@ -117,6 +114,20 @@ class SizedAreas(FlowParams):
         return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.min_pois, self.min_poi_categories)
 
 
+def _split(value: Any) -> Any:
+    """Return the parts of a text between commas; anything else unchanged."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _split_numbers(value: Any) -> Any:
+    """Return one number as a list; of a text the parts between commas."""
+    return [value] if isinstance(value, int) else _split(value)
+
+
+TextList = Annotated[list[str] | None, BeforeValidator(_split)]
+"""Texts, as a list or with commas between."""
+NumberList = Annotated[list[int] | None, BeforeValidator(_split_numbers)]
+"""Whole numbers, as a list or with commas between; or one of them."""
 _TRIPS = re.compile(r"(\d{1,15}) ?trips")
 """A number of trips as a budget."""
 
@@ -193,11 +204,6 @@ class TimePartitioned(Params):
         if self.stable_by != "all" and self.time_partition != "stable":
             raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}; add it")
         return self
-
-    @property
-    def budget_period(self) -> BudgetPeriod:
-        """Return what the suppression budget is for: a time step, or all time steps of a class."""
-        return "step" if self.time_partition == "steps" else self.stable_by
 
 
 def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:
@@ -369,8 +375,8 @@ class Row:
         Its unit, from the name's suffix.
     model
         The model that it is a parameter of.
-    metavar
-        The placeholder of its value on the command line, such as FILE; "" for the one of its kind.
+    metavar, short
+        The placeholder of its value on the command line, such as FILE, and its short name, such as -k; "" for the usual.
     """
 
     name: str
@@ -384,6 +390,7 @@ class Row:
     unit: str
     model: type[Params]
     metavar: str = ""
+    short: str = ""
 
     @property
     def option(self) -> str:
@@ -410,6 +417,7 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
     if more and kind != "choice":
         share = any(getattr(m, "func", None) in (read_budget, read_share_of_trajectories) for m in info.metadata)
         kind = "share" if share else "text"  # it takes forms of its own, such as 10%
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     unit = next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
     return Row(
         name=name,
@@ -422,13 +430,16 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
         bounds=_bounds(info),
         unit=_UNITS.get(unit, ""),
         model=model,
-        metavar=str(info.json_schema_extra.get("metavar", "")) if isinstance(info.json_schema_extra, dict) else "",
+        metavar=str(extra.get("metavar", "")),
+        short="-k" if name == "k" else str(extra.get("short", "")),
     )
 
 
 def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...]]:
     if get_origin(annotation) in (Union, types.UnionType):
         inner = [a for a in get_args(annotation) if a is not type(None)]
+        if bool in inner:
+            return "bool", ()
         return _kind(inner[0]) if len(inner) == 1 else ("text", ())
     if get_origin(annotation) is Literal:
         return "choice", tuple(str(a) for a in get_args(annotation))

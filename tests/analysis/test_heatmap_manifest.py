@@ -16,7 +16,7 @@ from test_quadtree_heatmap import cabs
 
 import crowdveil
 from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError
-from crowdveil.io.manifest_reader import FORMAT
+from crowdveil.io.manifest import FORMAT
 from crowdveil.io.written_release import file_hash
 from test_forged_manifests import changed, places
 

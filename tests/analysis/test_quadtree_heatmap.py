@@ -106,7 +106,7 @@ def test_the_file_says_what_it_guarantees(found: HeatMap, tmp_path: Path) -> Non
     found.write(tmp_path / "map.geojson")
     written = read_sectors(tmp_path / "map.geojson")
     assert written.about["suppressed_locations"] is None and written.about["parameters"]["min_k"] == 5
-    guarantees = [guarantee_from_manifest(entry) for entry in written.about["guarantees"]]
+    guarantees = [guarantee_from_manifest(entry["name"], entry["parameters"]) for entry in written.about["guarantees"]]
     for guarantee in guarantees:
         assert isinstance(guarantee, SectorGuarantee)
         assert not guarantee.check_sectors(written).violated and guarantee.check_sectors(written, found.data).holds

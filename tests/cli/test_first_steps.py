@@ -12,12 +12,13 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from manifests import manifest_of
 
 import crowdveil
 from crowdveil.cli import console
 from crowdveil.cli.main import COMMANDS
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.manifest_reader import read_manifest
+from crowdveil.io.manifest import read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.kernels import _jit
 from crowdveil.registry import find_measure, find_method
@@ -45,7 +46,7 @@ def test_without_a_method_the_data_decide(command: Callable[..., Any], tmp_path:
             assert json.loads((tmp_path / "out" / "manifest.json").read_text())["method"]["name"] == method
         made = crowdveil.anonymize(tmp_path / name, k=2, report=False, zones=zones if method == "joint" else None)
         assert made.manifest["method"]["name"] == method
-    assert f"crowdveil anonymize {method} " in command("anonymize", tmp_path / name, "--help").out
+    assert "crowdveil anonymize auto [OPTIONS] INPUT" in command("anonymize", tmp_path / name, "--help").out
 
 
 def test_a_step_is_text_or_a_length_of_time(tmp_path: Path) -> None:
@@ -95,10 +96,11 @@ def test_a_missing_release_is_missing(command: Callable[..., Any], tmp_path: Pat
 
 def test_every_guarantee_is_shown_with_its_outcome() -> None:
     guarantees = [
-        {"statement": "Rows have k people.", "kind": "privacy", "outcome": "holds", "with_original": False},
-        {"statement": "Volumes are true.", "kind": "structure", "outcome": "not checked", "with_original": False},
+        {"name": "flow-k-anonymity", "statement": "Rows have k people.", "kind": "privacy", "outcome": "holds"},
+        {"name": "true-volumes", "statement": "Volumes are true.", "kind": "structure", "outcome": "not checked"},
     ]
-    manifest = {"guarantees": guarantees, "method": {"status": "proven", "parameters": {}}, "cost": {}}
+    rest = {"parameters": {}, "checked": "", "with_original": False}
+    manifest = manifest_of(guarantees=[entry | rest for entry in guarantees])
     lines = Result("out", manifest, None, ReadNotes(), []).lines()
     assert lines[:2] == ["  holds        Rows have k people.", "  not checked  Volumes are true."]
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
+from manifests import manifest_of
 from serving import BARE, ERROR_KEYS, Running, Within, asking, cabs, ended, post, put, until
 
 from crowdveil.errors import OutputError, as_field, from_json, render
@@ -241,7 +242,7 @@ def test_a_job_that_cannot_write_reveals_no_path(
     """The run's folder, with its lease, host and process, stands in the error of whatever writes there."""
 
     def full(task: Task) -> Outcome:
-        with new_file(task.out / "x.csv", overwrite=False) as file:
+        with new_file(Path(str(task.output)).with_name("x.csv"), overwrite=False) as file:
             raise OSError(28, "No space left on device", str(file))
 
     store, files = service.store, service.files
@@ -412,10 +413,7 @@ def test_an_upload_expires_and_the_log_has_it(service: Service, anna: Within) ->
 _FOOTER = io.BytesIO()
 pq.write_table(pa.table({"lat": [0.0] * 5}), _FOOTER)
 FORGED_FOOTER = _FOOTER.getvalue()[:-8] + struct.pack("<I", 1 << 30) + b"PAR1"
-FORGED_MANIFEST = {
-    "format": 5, "guarantees": [], "files": {"data": {"name": "../../../../../../etc/passwd", "sha256": "0"}},
-    "k_unit": "people", "input": {"data": {}, "options": {}},
-}  # fmt: skip
+FORGED_MANIFEST = manifest_of().plain() | {"files": {"data": {"name": "../../../../../../etc/passwd", "sha256": "0"}}}
 FORGED = zipped(**{"manifest.json": json.dumps(FORGED_MANIFEST).encode()})
 ZONES = ("zones.csv", "id,lon,lat\n" + "\n".join(f"{z},{2 + i / 100},48" for i, z in enumerate("abcd")))
 DISTRICTS = "zone,group\na,west\nb,west\nc,east\nd,east"

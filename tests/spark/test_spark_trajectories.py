@@ -225,14 +225,14 @@ def test_a_changed_file_is_seen(spark: Any, city: Path, tmp_path: Path) -> None:
         crowdveil.verify(tmp_path / "out")
     # An edited manifest is found by the guarantee itself.
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    from crowdveil.run.manifest import file_entry
+    from crowdveil.io.manifest import FileEntry
 
-    manifest["files"]["data"] = file_entry(tmp_path / "out" / DATA)
+    manifest["files"]["data"] = FileEntry.of(tmp_path / "out" / DATA).plain()
     (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
     broken = [guarantee.name for guarantee, finding in crowdveil.verify(tmp_path / "out") if finding.violated]
     assert broken == ["trajectory-k-anonymity"]
     (tmp_path / "out" / DATA / part.name).unlink()
-    manifest["files"]["data"] = file_entry(tmp_path / "out" / DATA)
+    manifest["files"]["data"] = FileEntry.of(tmp_path / "out" / DATA).plain()
     (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
     found = {guarantee.name: finding.holds for guarantee, finding in crowdveil.verify(tmp_path / "out")}
     assert not found["well-formed-trajectories"]

@@ -201,7 +201,7 @@ class HeatMap(Tabular):
             "sectors has fewer, possibly none.",
             "k": k,
             "suppressed_locations": self.suppressed,
-            "guarantees": [stated_guarantee(guarantee) for guarantee in self.guarantees()],
+            "guarantees": [stated_guarantee(guarantee).plain() for guarantee in self.guarantees()],
         }
 
     def write(

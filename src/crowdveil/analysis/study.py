@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import InputError, Option, ParameterError, counted
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
 from crowdveil.io.tiling import parse_meters
@@ -130,29 +131,23 @@ class OpenedRelease:
 
 def open_for_study(
     written: WrittenRelease,
-    options: dict[str, Any],
+    manifest: Manifest,
     rows: RowSemantics,
     reading: StudyReading,
     original: Flows | None,
     notes: ReadNotes,
 ) -> OpenedRelease:
-    """Return a written release over the zones of the original, of a file, or of its own files.
-
-    `options` are the input options in its manifest.
-    """
+    """Return a written release over the zones of the original, of a file, or of its own files."""
     if original is not None:
         return OpenedRelease(load_flow_release(written, original), rows, written)
     if reading.zones is not None:
         zones = read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
     else:
-        of_cells = str(options.get("zones", {}).get("name")).startswith("h3:")
+        of_cells = str(manifest.input.options.get("zones", {}).get("name")).startswith("h3:")
         zones = h3_zones(written.tile_names) if of_cells else _own_tiles(written)
-    return OpenedRelease(load_flow_release_alone(written, zones, *step_of_release(written, options)), rows, written)
-
-
-def step_of_release(written: WrittenRelease, manifest: dict[str, Any]) -> tuple[int | None, str]:
-    """Return the length of a time step in seconds, None without times, and the time zone."""
-    return manifest["step_seconds"], written.time_zone(manifest["input"]["options"].get("tz"))
+    return OpenedRelease(
+        load_flow_release_alone(written, zones, manifest.step_seconds, manifest.time_zone), rows, written
+    )
 
 
 def _own_tiles(written: WrittenRelease) -> Zones:

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, counted
-from crowdveil.io.manifest_reader import read_manifest
+from crowdveil.io.manifest import read_manifest
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.source import open_source
 from crowdveil.io.values import encode_ids
-from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
+from crowdveil.io.written_release import MANIFEST_FILE, read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
 from crowdveil.model.partition import BoxPartition, Partition, ZoneGroups
@@ -34,28 +34,22 @@ def read_partition(given: Any, zones: Zones) -> Partition:
     return _of_table(given, zones)
 
 
-def _opened(folder: Path) -> tuple[dict[str, Any], WrittenRelease, str]:
-    """Return the manifest, the tables and the time zone of a release."""
-    manifest = read_manifest(folder)
-    written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
-    return manifest, written, str(manifest["input"]["options"].get("tz", "UTC"))
-
-
 def _of_release(folder: Path, zones: Zones) -> BoxPartition:
-    manifest, written, tz = _opened(folder)
+    manifest = read_manifest(folder)
+    written = read_release(folder, manifest.file_names)
     if written.has_intervals:
         raise InputError(
             folder,
             "its rows span intervals of time, which are no partition for other data; make a release with one partition for all "
             f"time steps ({Option('time_partition', 'stable')}).",
         )
-    release = load_flow_release_alone(written, zones, None, tz)
-    by = manifest["method"]["parameters"].get("stable_by", "all")
+    release = load_flow_release_alone(written, zones, manifest.step_seconds, manifest.time_zone)
+    by = manifest.method.parameters.get("stable_by", "all")
     if by not in STEP_CLASSES:
         raise InputError(folder, "the manifest is broken; its parameter stable_by is unknown.")
     rows = release.state == PUBLISHED
-    of_step = step_classes(release.t, tz, by)
-    partition = _boxes(release, rows, by, of_step, manifest["cost"].get("suppressed_volume_percent"))
+    of_step = step_classes(release.t, manifest.time_zone, by)
+    partition = _boxes(release, rows, by, of_step, manifest.cost.get("suppressed_volume_percent"))
     if len(partition) == 0:
         raise InputError(folder, "nothing is published in it, so it has no areas; give another release.")
     if partition.overlapping_pairs():

@@ -7,14 +7,16 @@ import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from crowdveil.engine import extensions
 from crowdveil.errors import InputError, counted, rows_named
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
@@ -24,6 +26,8 @@ LEAST_ROW_BYTES = 16
 """Bytes of a row of a CSV, at least: two ids, a time and a person; packed files have fewer, but are not made for large data."""
 MAX_LISTED = 200_000
 """Columns, or row groups, that the footer of a Parquet file may list: each takes memory before a value is read."""
+READERS = "crowdveil.readers"
+"""Entry points of other packages: a function from a path to a table, under the ending of its files."""
 SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 DELIMITERS = (",", ";", "\t", "|")
 MAX_COLUMNS = 10_000
@@ -255,6 +259,9 @@ def _open_csv_source(path: Path) -> Source:
     stem = path.with_suffix("") if path.suffix in (".gz", ".bz2", ".zst") else path
     if stem.suffix.lower() in SPREADSHEETS:
         raise InputError(path, "Expected a CSV or Parquet file, got a spreadsheet. Save it as CSV.")
+    ending = path.suffix.lower().removeprefix(".")
+    if ending in extensions.installed(READERS):
+        return replace(open_source(extensions.load(READERS, ending, FunctionType)(path)), name=str(path))
     if stem.suffix.lower() not in CSV_SUFFIXES:
         raise InputError(path, "wanted a CSV or Parquet file; name it .csv, .tsv, .txt or .parquet.")
     with _read_errors(str(path)), pa.input_stream(str(path), compression="detect") as stream:

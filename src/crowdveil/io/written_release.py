@@ -164,10 +164,6 @@ class WrittenRelease:
             raise InputError(self.folder, "the table of time steps has no column t.")
         return _steps_of(self.steps["t"], f"{self.folder}, column t of the time steps")
 
-    def time_zone(self, given: str | None) -> str:
-        """Return the time zone of the time steps: the one that was given, or that of a Parquet file."""
-        return str(given or getattr(self.steps.schema.field("t").type, "tz", None) or "UTC")
-
     def listed(self, column: str) -> tuple[Ints, Mask]:
         """Return a column of the table of time steps (0 where null), and where it is given."""
         if column not in self.steps.column_names:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from crowdveil.errors import InputError, Option, OutputError, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.hierarchy import build_hierarchy
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease
 from crowdveil.io.zones import read_zones
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from crowdveil.report.plots.drawing import Drawing
     from crowdveil.report.plots.flow_panels import FlowPanel
 
-Source = tuple[dict[str, Any], WrittenRelease]
+Source = tuple[Manifest, WrittenRelease]
 """A release: its manifest and its files."""
 MARK = "confidential"
 """Word in the name of a picture that shows the original."""
@@ -235,7 +236,7 @@ def _tree(zones: Zones, sources: Sequence[Source], reading: Mapping[str, Any]) -
     """Return the tree that is given, or the one that the first release was made with, or the Ward tree."""
     kind = reading.get("hierarchy")
     if kind is None and sources:
-        used = sources[0][0]["input"]["options"].get("hierarchy")
+        used = sources[0][0].input.options.get("hierarchy")
         kind = used.get("name") if isinstance(used, dict) else None
         kind = kind if kind in BUILDERS else None
     return build_hierarchy(zones, kind or "ward")
@@ -264,7 +265,7 @@ def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[s
     if original is None:
         if params.measures is not None or params.pairing is not None:
             raise ParameterError(Option("original"), "measures compare a release with the original; give it.")
-        axes = manifest_axes([(title, manifest["cost"]) for title, (manifest, _) in zip(titles, sources, strict=True)])
+        axes = manifest_axes([(title, manifest.cost) for title, (manifest, _) in zip(titles, sources, strict=True)])
         return draw_loss(axes, "What was published", ["The numbers of the manifests."], confidential=False)
     takes: type = Flows if sources[0][1].is_flows else Trajectories
     if any(written.is_flows != sources[0][1].is_flows for _, written in sources):

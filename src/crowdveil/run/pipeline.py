@@ -163,15 +163,16 @@ def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage
         stage("auditing")
         audited = backend.audit(counts)
 
-    risk = None if risks is None else [risk.as_json() for risk in risks]
+    risk = None if risks is None else [risk.as_trial() for risk in risks]
     people = backend.count_people()
     about = None if people is None else round_down_to_groups(people, spec.k) or None
     manifest = build_manifest(
         spec, solution, checked, files, notes, counts=counts, risk=risk, people_about=about,
         step_seconds=data.step_s if isinstance(data, Flows) else None,
+        time_zone=data.tz if isinstance(data, Flows) else spec.reading.tz,
     )  # fmt: skip
     if audited is not None:
-        manifest |= {"ledger": audited.statement}
+        manifest = manifest.model_copy(update={"ledger": audited.statement})
     if method.row_semantics == "noisy":
         manifest = without_exact_figures(manifest)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import slow_param
+from manifests import manifest_of
 
 import crowdveil
 from crowdveil.errors import CrowdveilError, InputError
@@ -260,7 +261,7 @@ def test_bad_input_is_one_sentence(
 
 def test_titles_of_several_releases_list_what_differs() -> None:
     both = [
-        {"method": {"name": "joint", "parameters": {"k": k, "suppress": share}}, "step_seconds": step}
+        manifest_of({"name": "joint", "parameters": {"k": k, "suppress": share}}, k=k, step_seconds=step)
         for k, share, step in ((10, 0.1, 3600), (10, 0.05, 86400))
     ]
     assert [flow_panels.release_title(one, both) for one in both] == [
