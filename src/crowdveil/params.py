@@ -114,6 +114,20 @@ class SizedAreas(FlowParams):
         return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.min_pois, self.min_poi_categories)
 
 
+def _split(value: Any) -> Any:
+    """Return the parts of a text between commas; anything else unchanged."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _split_numbers(value: Any) -> Any:
+    """Return one number as a list; of a text the parts between commas."""
+    return [value] if isinstance(value, int) else _split(value)
+
+
+TextList = Annotated[list[str] | None, BeforeValidator(_split)]
+"""Texts, as a list or with commas between."""
+NumberList = Annotated[list[int] | None, BeforeValidator(_split_numbers)]
+"""Whole numbers, as a list or with commas between; or one of them."""
 _TRIPS = re.compile(r"(\d{1,15}) ?trips")
 """A number of trips as a budget."""
 
@@ -362,8 +376,8 @@ class Row:
         Its unit, from the name's suffix.
     model
         The model that it is a parameter of.
-    metavar
-        The placeholder of its value on the command line, such as FILE; "" for the one of its kind.
+    metavar, short
+        The placeholder of its value on the command line, such as FILE, and its short name, such as -k; "" for the usual.
     """
 
     name: str
@@ -377,6 +391,7 @@ class Row:
     unit: str
     model: type[Params]
     metavar: str = ""
+    short: str = ""
 
     @property
     def option(self) -> str:
@@ -403,6 +418,7 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
     if more and kind != "choice":
         share = any(getattr(m, "func", None) in (read_budget, read_share_of_trajectories) for m in info.metadata)
         kind = "share" if share else "text"  # it takes forms of its own, such as 10%
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     unit = next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
     return Row(
         name=name,
@@ -415,13 +431,16 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
         bounds=_bounds(info),
         unit=_UNITS.get(unit, ""),
         model=model,
-        metavar=str(info.json_schema_extra.get("metavar", "")) if isinstance(info.json_schema_extra, dict) else "",
+        metavar=str(extra.get("metavar", "")),
+        short="-k" if name == "k" else str(extra.get("short", "")),
     )
 
 
 def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...]]:
     if get_origin(annotation) in (Union, types.UnionType):
         inner = [a for a in get_args(annotation) if a is not type(None)]
+        if bool in inner:
+            return "bool", ()
         return _kind(inner[0]) if len(inner) == 1 else ("text", ())
     if get_origin(annotation) is Literal:
         return "choice", tuple(str(a) for a in get_args(annotation))

@@ -13,7 +13,7 @@ from small_worlds import TOY, flow_release, published, walk, world
 
 import crowdveil
 from crowdveil.attacks.base import Risk
-from crowdveil.cli.compare import CONFIDENTIAL
+from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.tables import write_trajectories
 from crowdveil.model.canonical import canonical

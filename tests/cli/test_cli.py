@@ -102,12 +102,12 @@ def test_filters_run_in_the_order_given_and_lose_no_column(crowdveil: Any, point
         "filter", points, "--min-locations", "6", "--bbox", "2.3,48,2.3045,49", "-o", tmp_path / "a.csv"
     )
     assert code == 0
-    assert shown.splitlines()[0] == "min_locations 6: removed 2 trajectories"
-    assert shown.splitlines()[1] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
+    assert shown.splitlines()[1] == "min_locations 6: removed 2 trajectories"
+    assert shown.splitlines()[2] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
     code, shown, _ = crowdveil(
         "filter", points, "--bbox", "2.3,48,2.3045,49", "--min-locations", "6", "-o", tmp_path / "b.csv"
     )
-    assert shown.splitlines()[0] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
+    assert shown.splitlines()[1] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
     lines = points.read_text().splitlines()
     kept = [line for line in lines[1:] if line.split(",")[3] in "234"]
     assert (tmp_path / "a.csv").read_text().splitlines() == [lines[0], *kept]

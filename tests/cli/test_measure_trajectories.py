@@ -198,7 +198,7 @@ def test_ids_of_a_release_are_never_taken_for_original_ids(command: Any, small_i
         assert "not paired with their originals" in content["notes"][0], release
         assert command("measure", "cabs.csv", release, "-m", "rmse", "--pairing", "kept-simple.csv").code == 0, release
     both = command("measure", "cabs.csv", "made/x", "--paired-by-id", "--pairing", "kept-simple.csv")
-    assert both.code == 2 and "Leave one out" in both.sentence
+    assert both.code == 2 and "leave one out" in both.sentence
     unknown = command("measure", "cabs.csv", "anonymized.csv", "--paired-by-id")
     assert unknown.code == 2 and "not in the original" in unknown.sentence
     with pytest.raises(ParameterError, match="holds flows"):
@@ -230,7 +230,7 @@ def test_a_plain_file_with_other_ids_has_no_pairing_until_it_is_given(command: A
 def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path) -> None:
     assert "keep it with --pairing" in command("measure", "cabs.csv", "out", "-m", "rmse").sentence
     assert "measure of trajectories" in command("measure", "cabs.csv", "out", "-m", "E").sentence
-    assert "Give them" in command("measure", "cabs.csv").sentence
+    assert "Expected release, got none" in command("measure", "cabs.csv").sentence
     assert "ends in .png" in command("measure", "cabs.csv", "out", "--plot", "x.pdf").sentence
     with pytest.raises(ParameterError, match="holds flows"):
         _measure_flows(pairing="kept.csv")

@@ -469,7 +469,7 @@ def test_from_the_command_line(command: Any, city: Path, tmp_path: Path) -> None
 
 
 def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
-    from crowdveil.compat.mobidatalab.runfiles import read_run_file
+    from run_files import read_run_file
 
     run = tmp_path / "run.toml"
     run.write_text(

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from serving import descendants, until
 
-from crowdveil.server.queue.files import Files, safe_name
-from crowdveil.server.queue.store import NewJob, QueuedJob, Store, new_id
+from crowdveil.server.queue.files import Files
+from crowdveil.server.queue.store import CRASHES_MOST, NewJob, QueuedJob, Store, new_id
+from crowdveil.server.workers.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -219,12 +220,20 @@ def test_sweeping_takes_what_no_job_needs(
     assert list(files.incoming.iterdir()) == [] and len(list(files.jobs.iterdir())) == 2
 
 
-@pytest.mark.parametrize(
-    "name", ["../a.csv", "/etc/a.csv", "a\0.csv", ".a.csv", "a b.csv", "-a.csv", "", "csv", "a.csv/", "a\n.csv"]
-)
-def test_safe_names_stay_in_their_folder(name: str, tmp_path: Path) -> None:
-    safe = safe_name(name, "data", (".csv",))
-    if safe is not None:
-        assert (tmp_path / safe).parent == tmp_path and not safe.startswith((".", "-")) and safe.endswith(".csv")
-    with pytest.raises(ValueError, match="no id"):
-        Files(tmp_path).job(name)
+def test_a_job_that_breaks_its_worker_twice_is_failed_and_the_worker_goes_on(
+    store: Store, files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, worker, runs = put(store, files), Worker(store, files), []
+
+    def broken(_self: Worker, job: QueuedJob) -> None:
+        runs.append(job.id)
+        "\ud800".encode()
+
+    monkeypatch.setattr(Worker, "run", broken)
+    worker.work(once=True)
+    found = store.get(job)
+    assert (
+        runs == [job] * CRASHES_MOST and found is not None and (found.state, found.error_code) == ("failed", "crashed")
+    )
+    assert found.error is not None and "twice (UnicodeEncodeError in its worker)" in found.error
+    assert not files.job(job).exists() and "ud800" not in capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import show_sentences
-from crowdveil.cli.remote_jobs import fetched, put_file, put_folder
+from crowdveil.cli.remote import fetched, put_file, put_folder
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.written_release import MANIFEST_FILE

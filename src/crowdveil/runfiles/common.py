@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import ParameterError
-from crowdveil.run.options import RunOptions
-
-
-@dataclass(frozen=True)
-class AnalysisRequest:
-    """One analysis: its name, data, options and output. Checked when it runs."""
-
-    analysis: str
-    data: str
-    output: str | None
-    options: dict[str, Any]
-    overwrite: bool = False
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -48,15 +35,6 @@ def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
             raise ParameterError(path, f"{key} must be a table of names and values.")
         found |= inner
     return found
-
-
-def checked_options(path: Path, options: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
-    """Return the options of a run in a run file; raise where one is wrong. `overwrite` is that of the command line."""
-    try:
-        RunOptions.checked(options)
-    except ParameterError as error:
-        raise ParameterError(path, f"{error}") from None
-    return options | {"overwrite": True} if overwrite else options
 
 
 def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from crowdveil.attacks.base import AllAttackParams
 from crowdveil.attacks.dominance import Groups
@@ -40,7 +40,19 @@ from crowdveil.report.attack_results import (
 )
 from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
-from crowdveil.verbs.base import TABLES, Outcome, PlainReading, Task, Verb, values_of
+from crowdveil.verbs.base import (
+    FLOWS,
+    PACKED,
+    TABLES,
+    InputFile,
+    Outcome,
+    Output,
+    PlainReading,
+    TableForm,
+    Task,
+    Verb,
+    with_examples,
+)
 from crowdveil.verbs.opened import row_semantics_of, split_options, visible
 
 
@@ -242,50 +254,69 @@ def _before_and_after(
     return original, release, k
 
 
-PACKED = (".zip",)
+_TRAJECTORIES = (Trajectories, AggregatedTrajectories, Groups)
+_SUMMARY = "All attacks on what is given: trajectories, or a release of flows."
 
 
-class AttackOptions(Params):
-    """Parameters of every attack: the form of its result."""
-
-    format: Literal["json", "csv", "parquet"] = "json"
-    """Form of the result: everything but single individuals as JSON, or each of them in a table."""
+def _takes(name: str) -> type:
+    """Return what an attack takes; all attacks take trajectories, and a release of flows in their place."""
+    return Trajectories if name == ALL else find_attack(name).takes
 
 
-def _on_trajectories(name: str) -> bool:
-    """Whether trajectories may be attacked by this name; all attacks are on whatever is given."""
-    return name == ALL or find_attack(name).takes in (Trajectories, AggregatedTrajectories, Groups)
-
-
-def _models(name: str) -> tuple[type[Params], ...]:
+def _options(name: str) -> tuple[type[Params], ...]:
     own = AllAttackParams if name == ALL else find_attack(name).params
-    return (own, PlainReading, AttackOptions) if _on_trajectories(name) else (own, AttackOptions)
+    return (own, PlainReading) if _takes(name) in _TRAJECTORIES else (own,)
 
 
-def _needs(name: str) -> dict[str, tuple[str, ...]]:
-    if name != ALL and find_attack(name).takes is PublishedReleases:
-        return {"data": PACKED, "release": PACKED}
-    both = (*TABLES, *PACKED)
-    return {"data": both if name in (ALL, "dominance") else TABLES if _on_trajectories(name) else PACKED}
+def _files(name: str) -> tuple[InputFile, ...]:
+    if _takes(name) is PublishedReleases:
+        original = "Trips or flows of the releases, to count what is recovered."
+        return (
+            InputFile("data", PACKED, "RELEASE_FOLDER"),
+            InputFile("release", PACKED, "RELEASE_FOLDER...", several=True),
+            InputFile("original", FLOWS, help=original, required=False, sent=False),
+        )
+    if _takes(name) not in _TRAJECTORIES:
+        return (InputFile("data", PACKED, "RELEASE_FOLDER"),)
+    either = name in (ALL, "dominance")
+    return (
+        InputFile("data", (*TABLES, *PACKED) if either else TABLES, "TRAJECTORIES" + "_OR_RELEASE_FOLDER" * either),
+        InputFile("release", PACKED, "FOLDER", "Look for the same people in this release too.", required=False),
+        InputFile("pairing", TABLES, help="Table that says which published trajectory is whose.", required=False),
+    )
 
 
 def _run(task: Task) -> Outcome:
-    form = AttackOptions.checked(values_of(task.values, AttackOptions)).format
-    models = [model for model in _models(task.name) if model is not AttackOptions]
     found = attack(
-        task.name, task.files["data"], task.files.get("release"), task.out / f"attack.{form}",
-        pairing=task.files.get("pairing"), **task.reporting, **values_of(task.values, *models),
+        task.name, task.files["data"], task.files.get("release"), task.output, pairing=task.files.get("pairing"),
+        original=task.files.get("original"), overwrite=task.overwrite, **task.reporting,
+        **task.of(*_options(task.name), *_local(task.name)),
     )  # fmt: skip
-    return Outcome(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])])
+    return Outcome(task.notes, [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])], found)
+
+
+def _local(name: str) -> tuple[type[Params], ...]:
+    """Return the options of reading the original of several releases, which stays here."""
+    return (FlowReading,) if _takes(name) is PublishedReleases else ()
 
 
 def _about(name: str) -> dict[str, Any]:
     if name == ALL:
-        return {"summary": "All attacks on what is given: trajectories, or a release of flows."}
-    attack = find_attack(name)
-    several = "releases" if attack.takes is PublishedReleases else "release"
-    takes = "trajectories" if _on_trajectories(name) else several
-    return {"summary": attack.summary, "title": attack.title, "takes": takes}
+        return {"summary": _SUMMARY}
+    attack, takes = find_attack(name), _takes(name)
+    shown = "trajectories" if takes in _TRAJECTORIES else "releases" if takes is PublishedReleases else "release"
+    return {"summary": attack.summary, "title": attack.title, "takes": shown}
+
+
+def _help(name: str) -> str:
+    """Return what the adversary knows, without the sections below it, and an example."""
+    text = _SUMMARY if name == ALL else find_attack(name).doc.strip()
+    trajectories, several = _takes(name) in _TRAJECTORIES, _takes(name) is PublishedReleases
+    release = "flows-of-cabs/" if name == "trajectory-recovery" else "out/"
+    example = f"cabs.csv --release {release} --tile-m 500" if trajectories else "hours/ days/" if several else "out/"
+    if name == "dominance":
+        example = "cabs.csv --release out/ --pairing pairing.parquet"
+    return with_examples(text.split("\n\nNotes\n")[0].split("\n\nReferences\n")[0], f"attack {name}", example)
 
 
 VERB = Verb(
@@ -293,11 +324,26 @@ VERB = Verb(
     collection="attacks",
     summary="Find out what an adversary gets who knows a little: from trajectories, before and after, or from flows.",
     names=lambda: [ALL, *ATTACKS, *EXPERIMENTS],
+    group=with_examples(
+        "Estimate the re-identification risk: how likely an adversary with background knowledge finds a person.\n\n"
+        "Trajectories are attacked in the original and in a release of it, flows in the release alone.",
+        "attack",
+        "location cabs.csv --knowledge 3 --tile-m 500",
+        "all cabs.csv --release out/ --pairing pairing.parquet --tile-m 500",
+        "homogeneity out/",
+        "releases hours/ days/",
+    ),
     find=lambda name: name if name == ALL else find_attack(name).name,
-    models=_models,
-    required_files=_needs,
-    optional_files=lambda name: {"release": PACKED, "pairing": TABLES} if _on_trajectories(name) else {},
     run=_run,
+    options=_options,
+    local=_local,
+    files=_files,
+    output=lambda name: Output(
+        "Write it: .json, .csv or .parquet; of trajectories a table has each individual.",
+        form=TableForm, json=True, stem="attack",
+    ),
+    hidden=lambda name: frozenset(("zones", "zone_id")) if _takes(name) in _TRAJECTORIES else frozenset(),
     about=_about,
+    help=_help,
     example={"tile_m": 500},
-)
+)  # fmt: skip

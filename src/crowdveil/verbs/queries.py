@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, ParameterError, counted, rows_that
+from crowdveil.errors import InputError, counted, rows_that
 from crowdveil.io.columns import need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
@@ -94,7 +94,7 @@ def measure_queries(
     stage("reading")
     data, made, _ = _read_both(original, release, None, False, options, notes if notes is not None else ReadNotes())
     if not isinstance(data, Trajectories) or not isinstance(made, TrajectoryRelease):
-        raise ParameterError(Option("query_table"), "range queries are for trajectories. Leave it out.")
+        raise InputError("Expected trajectories, got flows. Range queries are for trajectories.")
     if len(data) == 0:
         raise InputError("the original has no trajectory to ask about.")
     compared = TrajectoryComparison(data, made)

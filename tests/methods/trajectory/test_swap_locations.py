@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_swaps import Point, in_grid, rare_steps, swap_locations
 from plain_swaps import remove_rare_steps as plain_without
+from run_files import read_run_file
 
-from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swap_locations as method
