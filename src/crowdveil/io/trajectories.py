@@ -29,11 +29,11 @@ from crowdveil.io.trajectory_points import (
     drop_or_raise,
     find_point_columns,
     find_unusable_points,
-    hint_for,
     no_ids,
     none_usable,
     note_ids_per_user,
     read_points,
+    remedy_for,
     rows_without_ids,
     with_normalized_ids,
 )
@@ -121,7 +121,7 @@ def _stage(
     _note_times(times, columns, tz, notes)
     found = find_unusable_points(columns, (lon, no_lon), (lat, no_lat), times, form)
     found = add_comma_reasons(found, columns, table)
-    lost = drop_or_raise(source, found, hint_for(found, columns, lon, lat), drop_invalid, notes)
+    lost = drop_or_raise(source, found, remedy_for(found, columns, lon, lat), drop_invalid, notes)
     lost = np.zeros(len(table), np.bool_) if lost is None else lost
     trajectory, ids = _encode_ids(source, table, columns.trajectory or columns.user)
     person, people_ids = _encode_ids(source, table, columns.user or columns.trajectory)
@@ -143,7 +143,7 @@ def _rows_with_ids(
     source: Source, table: Any, columns: PointColumns, drop_invalid: bool, notes: ReadNotes
 ) -> tuple[Any, Ints]:
     """Return the rows with ids, and their row numbers."""
-    lost = drop_or_raise(source, rows_without_ids(columns, table), "", drop_invalid, notes)
+    lost = drop_or_raise(source, rows_without_ids(columns, table), "Fix", drop_invalid, notes)
     if lost is None:
         return table, np.arange(len(table))
     if lost.all():
