@@ -35,7 +35,7 @@ def test_the_script_of_a_report_runs_and_no_other(running: Running) -> None:
         page.on("console", said)
         page.on("request", asked)
         page.goto(address)
-        page.wait_for_selector("html[data-painted]")
+        page.wait_for_selector("canvas[data-painted]")
         # No origin, so that the page can speak for nobody; and no script that was not in it.
         assert page.evaluate("self.origin") == "null" and wrong == []
         page.evaluate("""() => {
