@@ -16,7 +16,8 @@ import pytest
 from examples import ALL
 
 import crowdveil
-from crowdveil.errors import CrowdveilError, GuaranteeViolatedError
+from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError
+from crowdveil.io.manifest import read_manifest
 from crowdveil.io.written_release import file_hash
 
 INSTEAD: tuple[Any, ...] = (..., None, 7, {})
@@ -90,6 +91,35 @@ def test_manifests_of_any_form_end_in_a_sentence(trips: Path, release: Path, tmp
                 faults.append((path, instead, repr(error)))
     assert refused > 100
     assert not faults, "\n".join(map(str, faults))
+
+
+@pytest.mark.parametrize(
+    ("key", "forged"),
+    [
+        ("k", 6),
+        ("time_zone", "../../etc/passwd"),
+        ("step_seconds", -1),
+        ("step_seconds", True),
+        ("more", 1),
+        ("format", 5),
+    ],
+)
+def test_a_manifest_says_each_thing_once(release: Path, tmp_path: Path, key: str, forged: Any) -> None:
+    """k is that of the method, the zone exists, a step has a length, and nothing else is in it."""
+    manifest = json.loads((release / "manifest.json").read_text())
+    assert (manifest["k"], manifest["k_unit"], manifest["step_seconds"], manifest["time_zone"]) == (
+        5,
+        "people",
+        3600,
+        "UTC",
+    )
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {key: forged}))
+    with pytest.raises(InputError, match="format is 5" if key == "format" else "the manifest is broken"):
+        read_manifest(tmp_path)
+
+
+def test_a_manifest_is_written_as_it_was_read(release: Path) -> None:
+    assert read_manifest(release).text == (release / "manifest.json").read_text(encoding="utf-8")
 
 
 def test_a_violated_budget_cannot_be_passed_off_as_rounding(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_without_a_guarantee_it_is_measured_and_reported() -> None:
     trials = attack_release(data, published([walk("ABC"), walk("DEF")], [0, 1]), [], "heuristic")
     assert [(t.before, t.after, t.guarantee, t.stops) for t in trials] == [(100, 100, None, False)] * 3
     assert trials[0].line() == "re-identified by location, 2 locations by 500 m  100 % (in the original 100 %)"
-    assert trials[0].as_json() == {
+    assert trials[0].as_trial().plain() == {
         "attack": "location", "knowledge": "2 locations by 500 m", "risk_percent_before": 100, "risk_percent": 100,
         "guarantee": None,
     }  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 
 import crowdveil
 from crowdveil.errors import InputError
-from crowdveil.io.manifest_reader import read_manifest
+from crowdveil.io.manifest import read_manifest
 from crowdveil.io.release_reader import load_flow_release
 from crowdveil.io.written_release import read_release
 
@@ -103,7 +103,7 @@ def test_python_gives_the_same(made: Path) -> None:
     assert found["E"].by_step == pytest.approx(found["suppressed"].by_step)
     flows = crowdveil.read_flows(made / "trips.csv", zones=made / "zones.csv", tz="Europe/Paris")
     manifest = read_manifest(made / "out")
-    written = read_release(made / "out", {role: f["name"] for role, f in manifest["files"].items()})
+    written = read_release(made / "out", manifest.file_names)
     again = crowdveil.measure(flows, load_flow_release(written, flows), ["E"])
     assert again["E"].mean == found["E"].mean
     with pytest.raises(KeyError):
@@ -142,7 +142,7 @@ def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path, tmp
 
 def test_tiles_that_the_original_lacks_are_reported(made: Path) -> None:
     manifest = read_manifest(made / "out")
-    written = read_release(made / "out", {role: f["name"] for role, f in manifest["files"].items()})
+    written = read_release(made / "out", manifest.file_names)
     (made / "other.csv").write_text(ZONES.replace("3,", "4,"))
     flows = crowdveil.read_flows(made / "trips.csv", zones=made / "other.csv", drop_invalid=True)
     with pytest.raises(InputError, match="1 tile of its areas is not among the original's zones"):

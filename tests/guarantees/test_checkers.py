@@ -35,6 +35,7 @@ from crowdveil.guarantees import (
     MinTiles,
     NoOwnPoints,
     OriginalPoints,
+    PeriodBudget,
     SectorKAnonymity,
     SegmentKAnonymity,
     SharedTilePairs,
@@ -55,6 +56,7 @@ from crowdveil.io.written_release import WrittenRelease
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (
     FlowKAnonymity(k=7, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=7),
+    PeriodBudget(suppress=0.1, k=7, period="day"),
     GeneralizationLimit(tiles=9), MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MinPois(pois=2),
     MinPoiCategories(categories=2), MaxArea(km2=1.5),
     SumsOfParent(parent="hours", sha256="0" * 64), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
@@ -269,16 +271,14 @@ def test_no_exact_figure_is_published_with_noise(k_unit: str, people: int, suppr
 
 def test_guarantees_survive_the_manifest() -> None:
     for guarantee in EVERY:
-        entry = json.loads(json.dumps({"name": guarantee.name, "parameters": guarantee.model_dump()}))
-        assert guarantee_from_manifest(entry) == guarantee
+        parameters = json.loads(json.dumps(guarantee.model_dump()))
+        assert guarantee_from_manifest(guarantee.name, parameters) == guarantee
 
 
-@pytest.mark.parametrize(
-    "entry", [{"name": "no-such", "parameters": {}}, {"name": "flow-k-anonymity", "parameters": {"k": 0}}]
-)
-def test_a_manifest_with_an_unknown_guarantee_is_refused(entry: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "parameters"), [("no-such", {}), ("flow-k-anonymity", {"k": 0})])
+def test_a_manifest_with_an_unknown_guarantee_is_refused(name: str, parameters: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="cannot check"):
-        guarantee_from_manifest(entry)
+        guarantee_from_manifest(name, parameters)
 
 
 def test_names_are_unique_and_statements_are_sentences() -> None:

@@ -48,7 +48,7 @@ def test_the_budget_counts_what_is_missing_of_the_original() -> None:
     # Without the originals of the written ones the number alone is known.
     assert BUDGET.check_with_trajectories(_written(8), original, None).outcome == "not checked"
     assert BUDGET.check_with_trajectories(_written(7), original, None).violated
-    assert guarantee_from_manifest({"name": BUDGET.name, "parameters": BUDGET.model_dump(mode="json")}) == BUDGET
+    assert guarantee_from_manifest(BUDGET.name, BUDGET.model_dump(mode="json")) == BUDGET
 
 
 def test_one_absent_person_is_a_violation() -> None:

@@ -71,8 +71,7 @@ def test_written_and_original_points_have_one_number_if_they_are_equal() -> None
 def test_files_alone_say_nothing(guarantee: Guarantee) -> None:
     finding = guarantee.check(_written(SWAPPED))
     assert finding.outcome == "not checked"
-    entry = {"name": guarantee.name, "parameters": guarantee.model_dump(mode="json")}
-    assert guarantee_from_manifest(entry) == guarantee
+    assert guarantee_from_manifest(guarantee.name, guarantee.model_dump(mode="json")) == guarantee
 
 
 @pytest.mark.parametrize(

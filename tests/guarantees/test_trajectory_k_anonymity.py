@@ -100,7 +100,7 @@ def test_one_persons_group_is_not_checked_by_the_files_and_violated_with_people(
 
 def test_the_guarantee_says_what_it_counts() -> None:
     assert PEOPLE.statement().endswith("to at least 2 others of other people.")
-    again = guarantee_from_manifest({"name": "trajectory-k-anonymity", "parameters": PEOPLE.model_dump(mode="json")})
+    again = guarantee_from_manifest("trajectory-k-anonymity", PEOPLE.model_dump(mode="json"))
     assert again == PEOPLE
 
 

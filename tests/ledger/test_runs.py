@@ -17,6 +17,7 @@ from serving import cabs
 import crowdveil
 from crowdveil.cli.main import cli
 from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
+from crowdveil.io.manifest import FileEntry
 from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.audit import Derivation
 from crowdveil.ledger.entries import Period, entries
@@ -24,7 +25,6 @@ from crowdveil.ledger.examination import distinct
 from crowdveil.ledger.listing import entry_lines
 from crowdveil.ledger.store import Ledger
 from crowdveil.model.zones import Zones
-from crowdveil.run.manifest import folder_entry, write_manifest
 from crowdveil.run.pipeline import Request, run
 
 ZONES = Zones.from_ids(["n", "s"])
@@ -390,8 +390,8 @@ def test_a_release_in_part_files_is_added(trips: Path, ledger: Path, tmp_path: P
         pq.write_table(table.slice(i, 1), made.folder / "flows" / name)
         parts[name] = file_hash(made.folder / "flows" / name)
     manifest = json.loads((made.folder / "manifest.json").read_text())
-    manifest["files"]["data"] = folder_entry("flows", parts)
-    write_manifest(made.folder, manifest)
+    manifest["files"]["data"] = FileEntry.of_parts("flows", parts).plain()
+    (made.folder / "manifest.json").write_text(json.dumps(manifest))
     assert crowdveil.ledger_add(ledger, made.folder, trips).entry == 1
     assert (ledger / "entries" / "1" / "flows" / "part-00000.parquet").stat().st_mode & 0o077 == 0
     assert crowdveil.ledger_verify(ledger)

@@ -13,11 +13,11 @@ import pytest
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError
 from crowdveil.io import atomic
+from crowdveil.io.manifest import FileEntry
 from crowdveil.ledger import examination
 from crowdveil.ledger.audit import Published, Records, audit
 from crowdveil.ledger.entries import Period, Times, entries
 from crowdveil.ledger.store import Ledger
-from crowdveil.run.manifest import file_entry, write_manifest
 
 DAY, HOUR = 86400, 3600
 K = 10
@@ -162,7 +162,7 @@ def test_people_are_rounded_down_to_a_multiple_of_k(tmp_path: Path, ledger: Path
     assert people_of(tmp_path / "first") == [30]
     found = {guarantee.name: finding for guarantee, finding in crowdveil.verify(tmp_path / "first", original=data)}
     assert found["true-volumes"].holds and found["flow-k-anonymity"].holds
-    assert "people rounded down to a multiple of 10" in str(made.manifest["guarantees"])
+    assert "numbers of people are rounded down to a multiple of 10" in str(made.manifest["guarantees"])
     # Where an earlier release shares records, k stands in the place of every number.
     release(data, tmp_path / "second", ledger)
     assert people_of(tmp_path / "second") == [10]
@@ -226,8 +226,8 @@ def test_an_edited_derived_release_is_refused(tmp_path: Path, ledger: Path) -> N
     flows = pq.read_table(path)
     place = flows.column_names.index("volume")
     pq.write_table(flows.set_column(place, "volume", pa.array([38])), path)
-    files = made.manifest["files"] | {"data": file_entry(path)}
-    write_manifest(tmp_path / "days", made.manifest | {"files": files})
+    files = made.stated.files | {"data": FileEntry.of(path)}
+    made.stated.model_copy(update={"files": files}).write(tmp_path / "days")
     (tmp_path / "hours").rename(tmp_path / "elsewhere")
     with pytest.raises(GuaranteeViolatedError, match="no sum of rows of entry 1"):
         crowdveil.ledger_add(ledger, tmp_path / "days")

@@ -82,7 +82,7 @@ def test_the_losses_are_what_the_files_say(made: Path) -> None:
     ends = sum(row["volume"] * (size[row["origin_area"]] + size[row["destination_area"]]) for row in rows)
     exact = sum(r["volume"] for r in rows if size[r["origin_area"]] == size[r["destination_area"]] == 1)
     shares = [loss.value for loss in losses(written, manifest)]
-    assert shares[0] == f"{manifest['cost']['suppressed_volume_percent']} %"
+    assert shares[0] == f"{manifest.cost['suppressed_volume_percent']} %"
     assert shares[1] == f"{ends / 2 / trips:,.1f} zones" and shares[2] == f"{100 * exact / trips:.0f} %"
 
 
@@ -111,8 +111,8 @@ def test_it_says_how_time_was_cut(made: Path, tmp_path: Path) -> None:
 def test_noise_has_no_exact_figure(made: Path) -> None:
     """Neither the number of people nor a risk in the original, which are exact, may be next to noise."""
     manifest, _ = open_release(made / "noise")
-    assert manifest["input"]["data"]["people_about"] is None
-    assert all(trial["risk_percent_before"] is None for trial in manifest["risk"])
+    assert manifest.input.data.people_about is None and manifest.risk
+    assert all(trial.risk_percent_before is None for trial in manifest.risk)
     assert "random noise" in _sheet(made / "noise" / "report.html")
 
 
@@ -136,7 +136,7 @@ def test_chance_is_that_of_the_busiest_destination(made: Path) -> None:
 def test_the_risk_in_the_original_is_counted_again(made: Path) -> None:
     """And given only where a percent is k trips or more."""
     manifest, _ = open_release(made / "flows")
-    trial = next(t for t in manifest["risk"] if t["attack"] == "homogeneity-tile")
+    trial = next(t for t in manifest.risk or () if t.attack == "homogeneity-tile")
     flows = crowdveil.read_flows(made / "trips.parquet", zones=made / "zones.geojson", step="6h")
     ends: dict[tuple[int, int], set[int]] = {}
     for step, origin, destination in zip(flows.step, flows.origin, flows.destination, strict=True):
@@ -144,7 +144,7 @@ def test_the_risk_in_the_original_is_counted_again(made: Path) -> None:
     known = sum(
         int(v) for s, o, v in zip(flows.step, flows.origin, flows.volume, strict=True) if len(ends[int(s), int(o)]) == 1
     )
-    assert trial["risk_percent_before"] == round(100 * known / flows.total)
+    assert trial.risk_percent_before == round(100 * known / flows.total)
     few = pa.table({"origin": ["a"] * 20, "destination": ["b"] * 20})
     risk = crowdveil.anonymize(few, None, method="suppression", k=5).manifest["risk"]
     assert all(t["risk_percent_before"] is None for t in risk), "of 20 trips a percent is less than one trip"

@@ -22,6 +22,7 @@ from reporting import unpacked
 
 import crowdveil
 from crowdveil.errors import GuaranteeViolatedError, InputError, OutputError, ParameterError
+from crowdveil.io.manifest import Trial
 from crowdveil.io.written_release import WrittenRelease, file_hash
 from crowdveil.model.time_axis import Clock
 from crowdveil.report import flow_picture, html, questions, trajectory_picture
@@ -180,16 +181,10 @@ def test_trajectories_and_noise_are_answered_too(releases: dict[str, Path]) -> N
 
 def test_attacks_are_shown_where_the_manifest_has_any(releases: dict[str, Path]) -> None:
     manifest, written = open_release(releases["groups"])
-    trial = {
-        "attack": "known places",
-        "knowledge": "2 places",
-        "risk_percent_before": 97,
-        "risk_percent": 33,
-        "guarantee": None,
-    }
-    text = html.public_report(written, manifest | {"risk": [trial]})
+    trial = Trial(attack="known places", knowledge="2 places", risk_percent_before=97, risk_percent=33, guarantee=None)
+    text = html.public_report(written, manifest.model_copy(update={"risk": [trial]}))
     assert "known places" in text and ">97 %<" in text and ">33 %<" in text
-    assert "Attacks on the original" not in html.public_report(written, manifest | {"risk": []})
+    assert "Attacks on the original" not in html.public_report(written, manifest.model_copy(update={"risk": []}))
 
 
 @pytest.mark.parametrize(("apart", "count"), [(3600, 150), (3600, 500), (900, 4000), (86400, 500), (7 * 86400, 201)])
@@ -437,7 +432,7 @@ def test_doors_refuse_what_they_cannot_draw(releases: dict[str, Path], tmp_path:
             crowdveil.plot(kind, releases[release], tmp_path / "p-confidential.png")
     with pytest.raises(ParameterError, match="no area"):
         crowdveil.plot("profiles", releases["map"], tmp_path / "p.png", zone=["nowhere"])
-    with pytest.raises(ParameterError, match="wanted one of"):
+    with pytest.raises(ParameterError, match="Expected one of"):
         crowdveil.plot("pie", releases["map"], tmp_path / "p.png")
     with pytest.raises(OutputError, match=r"\.svg"):
         crowdveil.plot("flows", releases["map"], tmp_path / "p.pdf")
@@ -474,7 +469,7 @@ def test_from_the_command_line(command: Any, city: Path, tmp_path: Path) -> None
 
 
 def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
-    from crowdveil.compat.mobidatalab.runfiles import read_run_file
+    from run_files import read_run_file
 
     run = tmp_path / "run.toml"
     run.write_text(
@@ -483,5 +478,5 @@ def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
     request = read_run_file(run)
     assert request.options == {"report": False}
     run.write_text(run.read_text().replace("report = false", 'report = "p.html"'))
-    with pytest.raises(ParameterError, match="report: wanted true or false"):
+    with pytest.raises(ParameterError, match="report: Expected true or false"):
         read_run_file(run)

@@ -12,6 +12,7 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from manifests import manifest_of
 from small_worlds import flow_release
 from written_flows import written
 
@@ -47,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _outcomes(folder: Path) -> dict[str, str]:
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["format"] == 5 and not any("holds" in guarantee for guarantee in manifest["guarantees"])
+    assert manifest["format"] == 6 and not any("holds" in guarantee for guarantee in manifest["guarantees"])
     return {guarantee["name"]: guarantee["outcome"] for guarantee in manifest["guarantees"]}
 
 
@@ -85,10 +86,11 @@ def test_what_holds_is_counted_as_such(made: Path) -> None:
 )
 def test_a_report_shows_the_outcomes_of_the_manifest(made: Path, outcome: str, words: str) -> None:
     manifest, files = open_release(made / "suppression")
-    for guarantee in manifest["guarantees"]:
-        if guarantee["name"] == "true-volumes":
-            guarantee["outcome"] = outcome
-    assert words in public_report(files, manifest)
+    changed = [
+        entry.model_copy(update={"outcome": outcome}) if entry.name == "true-volumes" else entry
+        for entry in manifest.guarantees
+    ]
+    assert words in public_report(files, manifest.model_copy(update={"guarantees": changed}))
 
 
 def test_the_summary_of_a_run_says_how_much_was_checked(made: Path, tmp_path: Path) -> None:
@@ -104,7 +106,7 @@ def test_a_release_of_the_earlier_format_is_refused_in_one_sentence(made: Path, 
         guarantee["holds"] = guarantee.pop("outcome") == "holds"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
     with pytest.raises(
-        InputError, match="its format is 1, and this version reads 5; verify the release with the version"
+        InputError, match=r"its format is 1, and this version reads 6. Verify the release with the version"
     ):
         crowdveil.verify(tmp_path)
     ran = command("verify", tmp_path)
@@ -116,8 +118,7 @@ ROWS = [(0, "a", "b", 10, 10), (0, "c", "ab", 30, 10), (0, "ab", "a", 20, 10), (
 
 
 def _said(release: WrittenRelease) -> list[str]:
-    manifest = {"k_unit": "people", "guarantees": [], "method": {"status": "proven"}}
-    return next(answer.lines for answer in answers(release, manifest) if answer.name == "Inference")
+    return next(answer.lines for answer in answers(release, manifest_of()) if answer.name == "Inference")
 
 
 def test_the_report_and_the_attack_have_the_same_two_numbers() -> None:

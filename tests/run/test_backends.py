@@ -59,7 +59,7 @@ class FakeBackend(Backend):
 
     def solve(self, guarantees: Any, progress: Any) -> Solution:
         self._record("solve")
-        return Solution({}, {}, ["a line"], notes=["a note."])
+        return Solution({}, COST, ["a line"], notes=["a note."])
 
     def write(self, progress: Any) -> Any:
         self._record("write")
@@ -83,6 +83,7 @@ class FakeBackend(Backend):
         return "out"
 
 
+COST = {"published_volume": 0, "published_flows": 0, "published_time_steps": 0}
 HOLDS = {"outcome": "holds", "counts": {}, "detail": "", "with_original": True}
 
 

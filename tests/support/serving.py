@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -67,6 +68,47 @@ def opened(folder: Path, database_url: str | None = None, **settings: Any) -> Se
 
     how = {"no_auth": not settings.get("four_eyes", False), **settings}
     return open_service(Settings(data_dir=str(folder), database_url=database_url, **how))
+
+
+def asking(service: Service, name: str, **how: Any) -> Within:
+    """A client with a new token, of an app with all routes."""
+    from crowdveil.compat.mobidatalab.routes import add_routes
+    from crowdveil.server.app import make_app
+
+    token = service.tokens.create(name, **how)
+    return Within(make_app(service, [add_routes]), Authorization=f"Bearer {token}")
+
+
+def token_id(service: Service, name: str) -> str:
+    """The id of a token."""
+    return next(str(row["id"]) for row in service.tokens.all() if row["name"] == name)
+
+
+def job_in(service: Service, owner: str, state: str = "done", table: str = "lat,lon\n1,2\n", **more: Any) -> str:
+    """A job that was put into a state without running; its input and the data of its result are a table."""
+    from crowdveil.server.queue.store import NewJob, new_id
+
+    store, files, job, name = service.store, service.files, new_id(), more.pop("name", "a.csv")
+    (files.receive(job) / "inputs" / name).write_text(table)
+    files.accept(job)
+    new = NewJob(job, owner, "anonymize", "swapmob", {"seed": 77}, {"data": name}, {}, 1000, **more)
+    assert store.add(new, 1000)
+    if state == "queued":
+        return job
+    held = store.claim("w", 600)
+    assert held is not None and held.id == job and held.lease is not None
+    if state == "failed":
+        assert store.fail(held, "bad_input", f"{name}: there is nothing in it.")
+    elif state == "done":
+        run = files.run(job, held.lease)
+        run.mkdir()
+        with zipfile.ZipFile(run / "release.zip", "w") as archive:
+            archive.writestr("manifest.json", json.dumps({"files": {"data": {"name": "t.csv"}}}))
+            archive.writestr("t.csv", table)
+        size = (run / "release.zip").stat().st_size
+        about = {"name": "release.zip", "bytes": size, "sha256": "00", "media_type": "application/zip"}
+        assert store.finish(held, about | {"lease": held.lease})
+    return job
 
 
 class Running:

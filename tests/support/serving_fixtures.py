@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -9,7 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from crowdveil.server.queue.database import Database
     from crowdveil.server.queue.files import Files
     from crowdveil.server.queue.store import Store
+    from crowdveil.server.service import Service
 
 
 @pytest.fixture(scope="session")
@@ -109,3 +111,39 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     service.start()
     yield service
     service.stop()
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """An open service on SQLite, which runs no jobs; this machine needs no token."""
+    from serving import opened
+
+    with opened(tmp_path / "data") as found:
+        yield found
+
+
+@pytest.fixture
+def service_on_each(tmp_path: Path, database_url: str) -> Iterator[Service]:
+    """The same on each kind of database."""
+    from serving import opened
+
+    with opened(tmp_path / "data", database_url) as found:
+        yield found
+
+
+@pytest.fixture
+def inspected_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Preview files in this process, which is quicker."""
+    from crowdveil.errors import CrowdveilError
+    from crowdveil.server.responses import ApiError
+    from crowdveil.server.routes import preview
+    from crowdveil.server.workers.inspect_upload import work
+
+    def here(request: dict[str, Any], folder: Path, *_: Any) -> dict[str, Any]:
+        monkeypatch.chdir(folder)
+        try:
+            return work(json.loads(json.dumps(request)))
+        except CrowdveilError as error:
+            raise ApiError(422, "bad_input", str(error)) from None
+
+    monkeypatch.setattr(preview, "_inspected", here)

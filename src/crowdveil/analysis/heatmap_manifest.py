@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from crowdveil import __version__
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
-from crowdveil.io.manifest_reader import FORMAT
-from crowdveil.io.manifest_schema import HeatMapManifestSchema, SectorFile
+from crowdveil.io.manifest import FORMAT, CheckedGuarantee, FileEntry, StatedFiles, StatedGuarantee
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash
 from crowdveil.model.trajectories import Trajectories
@@ -36,38 +36,75 @@ def check_sectors(
     return [(guarantee, guarantee.check_sectors(written, original)) for guarantee in guarantees]
 
 
+class HeatMapManifest(StatedFiles):
+    """The manifest of a heat map."""
+
+    analysis: str
+    parameters: dict[str, Any]
+
+
+class _Open(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class _Plane(_Open):
+    longitude: float = Field(ge=-180, le=180)
+    latitude: float = Field(ge=-90, le=90)
+
+
+class _About(_Open):
+    analysis: str
+    parameters: dict[str, Any]
+    k: int
+    k_unit: Literal["people", "trajectories"]
+    suppressed_locations: int | None
+    guarantees: list[StatedGuarantee]
+    plane: _Plane
+
+
+class _Sector(_Open):
+    properties: dict[str, int | float]
+    geometry: dict[str, Any]
+
+
+class SectorFile(_Open):
+    """Required content of the GeoJSON of a heat map."""
+
+    crowdveil: _About
+    features: list[_Sector]
+
+
 def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, checked: SectorFindings) -> None:
     """Write the manifest of the heat map in a folder."""
     stated = [
-        {
-            **stated_guarantee(guarantee),
-            "outcome": f.outcome.value,
-            "checked": f.detail,
-            "with_original": f.with_original,
-        }
-        for guarantee, f in checked
+        CheckedGuarantee(
+            **stated_guarantee(guarantee).plain(),
+            outcome=finding.outcome.value,
+            checked=finding.detail,
+            with_original=finding.with_original,
+        )
+        for guarantee, finding in checked
     ]
-    manifest = {
-        "format": FORMAT,
-        "crowdveil": __version__,
-        "analysis": about["analysis"],
-        "parameters": about["parameters"],
-        "k_unit": counts,
-        "guarantees": stated,
-        "files": {role: {"name": name, "sha256": file_hash(folder / name)} for role, name in _FILES.items()},
-    }
-    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-    (folder / MANIFEST_FILE).write_text(text, encoding="utf-8")
+    manifest = HeatMapManifest(
+        format=FORMAT,
+        crowdveil=__version__,
+        analysis=about["analysis"],
+        parameters=about["parameters"],
+        k_unit=counts,
+        guarantees=stated,
+        files={role: FileEntry.of(folder / name) for role, name in _FILES.items()},
+    )
+    manifest.write(folder)
 
 
-def stated_guarantee(guarantee: SectorGuarantee) -> dict[str, Any]:
-    """Return a guarantee as plain values for a file."""
-    return {
-        "name": guarantee.name,
-        "kind": guarantee.kind,
-        "parameters": guarantee.model_dump(mode="json"),
-        "statement": guarantee.statement(),
-    }
+def stated_guarantee(guarantee: SectorGuarantee) -> StatedGuarantee:
+    """Return a guarantee as a file states it."""
+    return StatedGuarantee(
+        name=guarantee.name,
+        kind=guarantee.kind,
+        parameters=guarantee.model_dump(mode="json"),
+        statement=guarantee.statement(),
+    )
 
 
 def is_heat_map(path: Path) -> bool:
@@ -94,49 +131,48 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[S
     else:
         manifest = read_map_manifest(path)
         _refuse_changed(path, manifest)
-        written, stated = _read_map(path / GEOJSON), manifest["guarantees"]
+        written, stated = _read_map(path / GEOJSON), manifest.guarantees
     guarantees = _guarantees_of(path, written, stated)
     if original is not None and original.k_unit != written.counts:
         raise InputError(
-            f"the original counts {original.k_unit}, but the heat map counts {written.counts}; give the same "
+            f"the original counts {original.k_unit}, but the heat map counts {written.counts}. Give the same "
             f"{Option('user')} as for "
             "the map."
         )
     return check_sectors(guarantees, written, original), written.counts
 
 
-def read_map_manifest(folder: Path) -> dict[str, Any]:
+def read_map_manifest(folder: Path) -> HeatMapManifest:
     """Read the manifest of the heat map in a folder, which may come from anyone."""
     path = folder / MANIFEST_FILE
     if not path.is_file():
         raise InputError(
             folder,
-            f"wanted a heat map with its {MANIFEST_FILE}, but there is none; make the map again, or verify {GEOJSON} "
+            f"Expected a heat map with its {MANIFEST_FILE}, but there is none. Make the map again, or verify {GEOJSON} "
             "alone.",
         )
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        HeatMapManifestSchema.model_validate(manifest)
+        manifest = HeatMapManifest.model_validate(json.loads(path.read_text(encoding="utf-8")))
         # A manifest is untrusted and must not choose which files are opened.
-        if {role: entry["name"] for role, entry in manifest["files"].items()} != _FILES:
+        if manifest.file_names != _FILES:
             raise ValueError
     except (ValueError, RecursionError):
-        raise InputError(path, "the manifest is broken, so the heat map cannot be verified; make it again.") from None
+        raise InputError(path, "the manifest is broken, so the heat map cannot be verified. Make it again.") from None
     return manifest
 
 
-def _refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
+def _refuse_changed(folder: Path, manifest: HeatMapManifest) -> None:
     gone = [name for name in _FILES.values() if not (folder / name).is_file()]
     if gone:
-        raise InputError(folder, f"the heat map lacks {', '.join(gone)}, so it cannot be verified; make it again.")
-    changed = [e["name"] for e in manifest["files"].values() if file_hash(folder / e["name"]) != e["sha256"]]
+        raise InputError(folder, f"the heat map lacks {', '.join(gone)}, so it cannot be verified. Make it again.")
+    changed = [entry.name for entry in manifest.files.values() if file_hash(folder / entry.name) != entry.sha256]
     if changed:
         raise GuaranteeViolatedError(folder, f"{', '.join(changed)} changed since the map was made; do not publish it.")
 
 
 def _read_map(path: Path) -> WrittenSectors:
     """Read an untrusted map."""
-    wrong = InputError(path, "wanted a heat map written by crowdveil; give such a file.")
+    wrong = InputError(path, "Expected a heat map written by crowdveil. Give such a file.")
     try:
         SectorFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
         written = read_sectors(path)
@@ -150,9 +186,11 @@ def _read_map(path: Path) -> WrittenSectors:
     return written
 
 
-def _guarantees_of(path: Path, written: WrittenSectors, stated: list[dict[str, Any]] | None) -> list[SectorGuarantee]:
+def _guarantees_of(
+    path: Path, written: WrittenSectors, stated: Sequence[StatedGuarantee] | None
+) -> list[SectorGuarantee]:
     """Return the guarantees in a map; raise unless they are those of every heat map, with the map's k."""
-    within = _parse_guarantees(written.about["guarantees"])
+    within = _parse_guarantees([StatedGuarantee.model_validate(entry) for entry in written.about["guarantees"]])
     k = {p.k for p in within if isinstance(p, SectorKAnonymity | EveryLocationCounted)}
     complete = [type(guarantee) for guarantee in within] == list(_EVERY)
     if not complete or k != {written.k} or (stated is not None and _parse_guarantees(stated) != within):
@@ -164,6 +202,6 @@ def _guarantees_of(path: Path, written: WrittenSectors, stated: list[dict[str, A
     return within
 
 
-def _parse_guarantees(stated: list[dict[str, Any]]) -> list[SectorGuarantee]:
-    guarantees = [guarantee_from_manifest(entry) for entry in stated]
+def _parse_guarantees(stated: Sequence[StatedGuarantee]) -> list[SectorGuarantee]:
+    guarantees = [guarantee_from_manifest(entry.name, entry.parameters) for entry in stated]
     return [guarantee for guarantee in guarantees if isinstance(guarantee, SectorGuarantee)]

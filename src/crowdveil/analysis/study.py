@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import InputError, Option, ParameterError, counted
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
 from crowdveil.io.tiling import parse_meters
@@ -130,29 +131,23 @@ class OpenedRelease:
 
 def open_for_study(
     written: WrittenRelease,
-    options: dict[str, Any],
+    manifest: Manifest,
     rows: RowSemantics,
     reading: StudyReading,
     original: Flows | None,
     notes: ReadNotes,
 ) -> OpenedRelease:
-    """Return a written release over the zones of the original, of a file, or of its own files.
-
-    `options` are the input options in its manifest.
-    """
+    """Return a written release over the zones of the original, of a file, or of its own files."""
     if original is not None:
         return OpenedRelease(load_flow_release(written, original), rows, written)
     if reading.zones is not None:
         zones = read_zones(reading.zones, zone_id=reading.zone_id, notes=notes)
     else:
-        of_cells = str(options.get("zones", {}).get("name")).startswith("h3:")
+        of_cells = str(manifest.input.options.get("zones", {}).get("name")).startswith("h3:")
         zones = h3_zones(written.tile_names) if of_cells else _own_tiles(written)
-    return OpenedRelease(load_flow_release_alone(written, zones, *step_of_release(written, options)), rows, written)
-
-
-def step_of_release(written: WrittenRelease, manifest: dict[str, Any]) -> tuple[int | None, str]:
-    """Return the length of a time step in seconds, None without times, and the time zone."""
-    return manifest["step_seconds"], written.time_zone(manifest["input"]["options"].get("tz"))
+    return OpenedRelease(
+        load_flow_release_alone(written, zones, manifest.step_seconds, manifest.time_zone), rows, written
+    )
 
 
 def _own_tiles(written: WrittenRelease) -> Zones:
@@ -211,7 +206,7 @@ def _reference(zones: Zones, reading: StudyReading, notes: ReadNotes) -> Labels 
     if source is None or reading.to_grid is not None or reading.to_h3 is not None:
         raise InputError(
             Option("reference"),
-            f"it is a column of a file of zones; give the file with {Option('zones')} or {Option('to_zones')}, and no grid.",
+            f"it is a column of a file of zones. Give the file with {Option('zones')} or {Option('to_zones')}, and no grid.",
         )
     return read_tile_labels(source, reading.reference, zones, zone_id=zone_id, notes=notes)
 
@@ -230,7 +225,7 @@ def _targets(release: OpenedRelease, reading: StudyReading, notes: ReadNotes) ->
     """Return the target zones; None for the release's own tiles."""
     named = [str(Option(n)) for n in ("to_zones", "to_grid", "to_h3") if getattr(reading, n) is not None]
     if len(named) > 1:
-        raise ParameterError(f"{' and '.join(named)} exclude each other; give one of them.")
+        raise ParameterError(f"{' and '.join(named)} exclude each other. Give one of them.")
     if reading.to_zones is not None:
         return read_zones(reading.to_zones, zone_id=reading.to_zone_id, numbered=True, notes=notes)
     if not named:
@@ -251,7 +246,7 @@ def _shapes(release: OpenedRelease) -> Labels:
         return areas.zones.outlines(np.unique(areas.tiles))
     known = release.outlines[[shape is not None for shape in release.outlines]]
     if not len(known):
-        raise InputError(f"the release has no outlines; give its zones with {Option('zones')}.")
+        raise InputError(f"the release has no outlines. Give its zones with {Option('zones')}.")
     return known
 
 
@@ -274,7 +269,7 @@ def _shares(
     if weight is not None:
         raise InputError(
             Option("weight"),
-            f"weights of tiles need their outlines, which the release lacks; give them with {Option('zones')}.",
+            f"weights of tiles need their outlines, which the release lacks. Give them with {Option('zones')}.",
         )
     return overlaps(release.outlines, targets), 0
 
@@ -294,7 +289,7 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
             return None  # areas are spread evenly over their surface
         if not np.all(np.isfinite(tiles.area_m2)):
             raise InputError(
-                Option("weight"), f"the surface of tiles needs their outlines; give them with {Option('zones')}."
+                Option("weight"), f"the surface of tiles needs their outlines. Give them with {Option('zones')}."
             )
         return tiles.area_m2
     if not isinstance(reading.weight, str | Path) or Path(reading.weight).exists():
@@ -304,13 +299,13 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
     else:
         raise InputError(
             Option("weight"),
-            f"there is no file {reading.weight}, and no such column of {Option('zones')}; give a file, a column, area, "
+            f"there is no file {reading.weight}, and no such column of {Option('zones')}. Give a file, a column, area, "
             "or release.",
         )
     missing = int(np.isnan(weight[used]).sum())
     if missing:
-        raise InputError(Option("weight"), f"wanted one for every tile of the release, but {counted(missing, 'tile')} of "
-                         f"{len(used):,} {'has' if missing == 1 else 'have'} none; add them.")  # fmt: skip
+        raise InputError(Option("weight"), f"Expected one for every tile of the release, but {counted(missing, 'tile')} of "
+                         f"{len(used):,} {'has' if missing == 1 else 'have'} none. Add them.")  # fmt: skip
     return weight
 
 

@@ -35,6 +35,7 @@ from crowdveil.attacks.search import MatchRule, search_risk
 from crowdveil.attacks.trajectory import location, sequence, time
 from crowdveil.errors import GuaranteeViolatedError, counted
 from crowdveil.guarantees import Guarantee
+from crowdveil.io.manifest import Trial
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
@@ -103,15 +104,15 @@ class RiskEstimate:
         """Return whether nothing may be published."""
         return self.succeeded and self.proven and self.guarantee is not None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_trial(self) -> Trial:
         """Return the entry of the manifest: whole percents without group sizes, which may reveal a person."""
-        return {
-            "attack": self.attack,
-            "knowledge": self.knowledge or None,
-            "risk_percent_before": self.before,
-            "risk_percent": self.after,
-            "guarantee": self.guarantee,
-        }
+        return Trial(
+            attack=self.attack,
+            knowledge=self.knowledge or None,
+            risk_percent_before=self.before,
+            risk_percent=self.after,
+            guarantee=self.guarantee,
+        )
 
     def line(self) -> str:
         """Return the risk in a line for the terminal."""

@@ -164,10 +164,6 @@ class WrittenRelease:
             raise InputError(self.folder, "the table of time steps has no column t.")
         return _steps_of(self.steps["t"], f"{self.folder}, column t of the time steps")
 
-    def time_zone(self, given: str | None) -> str:
-        """Return the time zone of the time steps: the one that was given, or that of a Parquet file."""
-        return str(given or getattr(self.steps.schema.field("t").type, "tz", None) or "UTC")
-
     def listed(self, column: str) -> tuple[Ints, Mask]:
         """Return a column of the table of time steps (0 where null), and where it is given."""
         if column not in self.steps.column_names:
@@ -296,11 +292,11 @@ def _check_types(table: pa.Table) -> None:
         if wanted is not None and not (
             pa.types.is_integer(kind) or (wanted == pa.float64() and pa.types.is_floating(kind))
         ):
-            raise TypeError("wanted numbers")
+            raise TypeError("Expected numbers")
         if column.name in ("origin_area", "destination_area", "state") and not (
             pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
         ):
-            raise TypeError("wanted names")
+            raise TypeError("Expected names")
 
 
 def read_features(path: Path) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option
 from crowdveil.guarantees import SumsOfParent, guarantee_from_manifest
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.release_reader import load_flow_release, places_in_table
 from crowdveil.io.sectors import WrittenSectors, read_sectors
 from crowdveil.io.written_release import WrittenRelease
@@ -88,11 +89,11 @@ def check_auditable(method_name: str, option: str = "ledger") -> None:
     """
     semantics = find_method(method_name).row_semantics
     if semantics == "noisy" and option == "keep_unchanged":
-        raise InputError(Option(option), f"it is for exact volumes, and {method_name} adds noise; leave it out.")
+        raise InputError(Option(option), f"it is for exact volumes, and {method_name} adds noise. Leave it out.")
     if semantics == "overlapping":
         raise InputError(
             Option(option),
-            f"it audits rows without overlap, and rows of {method_name} overlap; leave it out, or choose another method.",
+            f"it audits rows without overlap, and rows of {method_name} overlap. Leave it out, or choose another method.",
         )
 
 
@@ -162,18 +163,18 @@ def map_candidate(
     return Candidate(name, "locations", {}, inputs, records, len(written), period, written.k, written.counts)
 
 
-def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manifest: Mapping[str, Any]) -> Candidate:
+def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manifest: Manifest) -> Candidate:
     """Return the candidate of a derived release, whose records are those of its parent in the ledger."""
-    sums = next(
-        (guarantee_from_manifest(entry) for entry in manifest["guarantees"] if entry["name"] == SumsOfParent.name), None
-    )
-    sha256 = manifest["parent"]["files"]["data"]
+    origin, stated = manifest.parent, manifest.guaranteed(SumsOfParent.name)
+    if origin is None or stated is None:
+        raise InputError(name, "the manifest of this derived release names no parent, so it cannot be audited.")
+    sums, sha256 = guarantee_from_manifest(SumsOfParent.name, stated), origin.files.get("data")
     parent = next((entry for entry in active_entries(ledger) if sha256 in entry.files.values()), None)
     stored = None if parent is None else stored_release(ledger, parent)
     if parent is None or stored is None or not isinstance(sums, SumsOfParent):
         raise InputError(
             name,
-            f"the release that it was derived from, {manifest['parent']['name']}, is not in the ledger; add that first.",
+            f"the release that it was derived from, {origin.name}, is not in the ledger. Add that first.",
         )
     finding = sums.compare(stored, written)
     if finding.violated:
@@ -184,7 +185,7 @@ def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manife
     records = records._replace(cell=of_row[np.where(inside, records.cell, -1)])
     return Candidate(
         name, parent.kind, parent.columns, parent.inputs, records, len(written.data), parent.period, parent.k,
-        parent.k_unit, parent.entry, manifest["step_seconds"],
+        parent.k_unit, parent.entry, manifest.step_seconds,
     )  # fmt: skip
 
 
@@ -194,7 +195,7 @@ def _check_kind(ledger: Ledger, inputs: Inputs) -> None:
         raise InputError(
             Option("ledger"),
             f"records of this ledger are {other.kind}, and those of this run are {inputs.kind}, so that they cannot be "
-            "compared; make a ledger for this source.",
+            "compared. Make a ledger for this source.",
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, counted
+from crowdveil.io.manifest import LedgerEntry
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.ledger.alignment import Covered, align
 from crowdveil.ledger.audit import Audit, Derivation, Published, Records, audit
@@ -84,12 +85,13 @@ class Examination:
         names = ("tier", "smallest", "confined", "strict")
         return found | {"passed": self.passed} | {name: _plain(getattr(self.result, name)) for name in names}
 
-    def statement(self, entry: int, *, independent: bool = False) -> dict[str, Any]:
+    def statement(self, entry: int, *, independent: bool = False) -> LedgerEntry:
         """Return what the manifest says: nothing of the size of any set."""
         tier = 0 if self.result is None else self.result.tier
-        found = {"entry": entry, "entries_audited": len(self.against), "tier": tier, "k": self.k, "k_unit": self.unit}
-        found |= {"independent": True} if independent else {}
-        return found if self.epsilon is None else found | {"epsilon_of_all_releases": self.epsilon_of_all}
+        found: dict[str, Any] = {"independent": True} if independent else {}
+        found |= {} if self.epsilon is None else {"epsilon_of_all_releases": self.epsilon_of_all}
+        audited = len(self.against)
+        return LedgerEntry(entry=entry, entries_audited=audited, tier=tier, k=self.k, k_unit=self.unit, **found)
 
     def lines(self) -> list[str]:
         """Return sentences for the owner."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError, Option, counted
+from crowdveil.io.manifest import FileEntry
 from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.entries import Entry, find_entry
@@ -34,14 +35,14 @@ class MadeBy:
 
 def add_entry(
     ledger: Ledger, candidate: Candidate, examination: Examination, made_by: MadeBy, folder: Path,
-    files: Mapping[str, Mapping[str, Any]],
+    files: Mapping[str, FileEntry],
 ) -> Entry:  # fmt: skip
     """Append the entry of a release whose files are in `folder`; `files` are those of its manifest, by role.
 
     The caller holds the lock. The entry counts from now on, also if the release is never put into place.
     """
     number = ledger.next_entry()
-    roles = {role: str(files[role]["name"]) for role in COPIED if role in files}
+    roles = {role: files[role].name for role in COPIED if role in files}
     with ledger.new_entry_folder(number) as target:
         for name in roles.values():
             # A table that was written on a cluster is a folder of part files.
@@ -54,7 +55,7 @@ def add_entry(
         entry=number, name=candidate.name, kind=candidate.kind, columns=candidate.columns, inputs=candidate.inputs,
         period=candidate.period, k=candidate.k, k_unit=candidate.k_unit, method=made_by.method,
         parameters=dict(made_by.parameters), reading=dict(made_by.reading),
-        files={str(file["name"]): str(file["sha256"]) for file in files.values()}, stored=stored, roles=roles,
+        files={file.name: file.sha256 for file in files.values()}, stored=stored, roles=roles,
         audit=examination.summary(), parent=candidate.parent, epsilon=candidate.epsilon, step_s=candidate.step_s,
         independent=candidate.independent,
     )  # fmt: skip
@@ -83,7 +84,7 @@ def confirm(ledger: Ledger, entry: int, *, in_place: bool) -> None:
 def retire(ledger: Ledger, number: int, reason: str) -> Entry:
     """Leave an entry out of later audits: for a release that nobody received."""
     if not reason.strip():
-        raise InputError(Option("reason"), "wanted why the release cannot be used by anyone; give a sentence.")
+        raise InputError(Option("reason"), "Expected why the release cannot be used by anyone. Give a sentence.")
     with ledger.locked():
         entry = find_entry(ledger, number)
         if not entry.active:

@@ -6,9 +6,8 @@ Every number is from the manifest or counted in the published files.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.dominance import OF_ROWS
 from crowdveil.attacks.od.homogeneity import AREA, TILE
 from crowdveil.errors import ParameterError
+from crowdveil.io.manifest import Manifest, Trial
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import sorted_distinct
 from crowdveil.registry import find_attack
@@ -70,18 +70,18 @@ class AttackRow:
         return f"With {self.knows} known, the right person is found with a probability of {self.after}{more}."
 
 
-def attack_rows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[AttackRow]:
+def attack_rows(written: WrittenRelease, manifest: Manifest) -> list[AttackRow]:
     """Return a row for each attack of the manifest."""
-    return [_row(written, manifest, trial) for trial in manifest["risk"] or ()]
+    return [_row(written, manifest, trial) for trial in manifest.risk or ()]
 
 
-def _row(written: WrittenRelease, manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> AttackRow:
-    name = str(trial["attack"])
-    before, after = trial["risk_percent_before"], trial["risk_percent"]
+def _row(written: WrittenRelease, manifest: Manifest, trial: Trial) -> AttackRow:
+    name = str(trial.attack)
+    before, after = trial.risk_percent_before, trial.risk_percent
     worse = name in _TITLES and before is not None and (after or 0) > before
     reading = _READINGS.get(name, _of_trajectories)(manifest, trial)
     return AttackRow(
-        _title(name), name, _knowledge(name, trial["knowledge"]), _chance(written, name), percent(before), percent(after),
+        _title(name), name, _knowledge(name, trial.knowledge), _chance(written, name), percent(before), percent(after),
         f"{reading} {COARSER}" if worse else reading, worse,
     )  # fmt: skip
 
@@ -131,45 +131,45 @@ def _guessed_destination(written: WrittenRelease, *, tiles_only: bool) -> float 
     return 100 * float(most.sum()) / float(volume.sum())
 
 
-def _destination(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
-    where = "single area" if trial["attack"] == AREA else "single tile, the smallest unit of the map"
+def _destination(manifest: Manifest, trial: Trial) -> str:
+    where = "single area" if trial.attack == AREA else "single tile, the smallest unit of the map"
     return (
-        f"For {percent(trial['risk_percent'])} of the trips all published trips of the origin and time step go to a {where}: "
+        f"For {percent(trial.risk_percent)} of the trips all published trips of the origin and time step go to a {where}: "
         "k hides who traveled, and not where to."
     )
 
 
-def _small_groups(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
-    k, unit = manifest["method"]["parameters"].get("k"), manifest["k_unit"]
-    found = trial["risk_percent"] != 0
+def _small_groups(manifest: Manifest, trial: Trial) -> str:
+    k, unit = manifest.k, manifest.k_unit
+    found = trial.risk_percent != 0
     lines = {
         "minimum-group-size": f"{'A' if found else 'No'} published flow has fewer than {k} {unit}.",
         "singleton-margins": f"{'A' if found else 'No'} sum over an origin or a destination has fewer than {k} {unit}.",
         "differencing": f"{'A' if found else 'No'} difference of published flows has fewer than {k} {unit}.",
     }
-    before = trial["risk_percent_before"]
+    before = trial.risk_percent_before
     more = "" if before is None else f" In the original {percent(before)} of the flows have fewer."
-    return lines[str(trial["attack"])] + more
+    return lines[str(trial.attack)] + more
 
 
-def _dominance(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
-    share = percent(trial["risk_percent"])
-    if trial["knowledge"] == OF_ROWS:
+def _dominance(manifest: Manifest, trial: Trial) -> str:
+    share = percent(trial.risk_percent)
+    if trial.knowledge == OF_ROWS:
         return f"Of the trips of a row, one person made at most {share} on average; k counts each person once."
     return f"Of the trajectories of a group, {share} are of the person who has most of them; k counts each person once."
 
 
-def _of_trajectories(manifest: Mapping[str, Any], trial: Mapping[str, Any]) -> str:
-    after, k = trial["risk_percent"], manifest["method"]["parameters"].get("k")
+def _of_trajectories(manifest: Manifest, trial: Trial) -> str:
+    after, k = trial.risk_percent, manifest.k
     if after is None:
         return "Not measured."
     found = f"The right person is found with a probability of {percent(after)} on average."
-    if trial["guarantee"] is None or not isinstance(k, int) or k < 1:
+    if trial.guarantee is None or not isinstance(k, int) or k < 1:
         return f"{found} No guarantee limits it."
     return f"{found} The guarantee allows at most 1 in {k:,}, which is {percent(100 / k)}."
 
 
-_READINGS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], str]] = {
+_READINGS: dict[str, Callable[[Manifest, Trial], str]] = {
     AREA: _destination,
     TILE: _destination,
     "minimum-group-size": _small_groups,

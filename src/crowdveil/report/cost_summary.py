@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 
+from crowdveil.io.manifest import Manifest
 from crowdveil.measures.rounding import round_share, share_step
 from crowdveil.model.arrays import number_rows, sorted_distinct
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
@@ -149,14 +149,14 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
-def over_budget(manifest: Mapping[str, Any]) -> list[str]:
+def over_budget(manifest: Manifest) -> list[str]:
     """Return a line where more is suppressed than the share that was allowed: time steps with fewer than k people."""
-    allowed = manifest["method"]["parameters"].get("suppress")
-    lost = manifest["cost"].get("suppressed_volume_percent")
-    if not isinstance(allowed, float) or lost is None or "published_volume" not in manifest["cost"]:
+    allowed = manifest.method.parameters.get("suppress")
+    lost = manifest.cost.get("suppressed_volume_percent")
+    if not isinstance(allowed, float) or lost is None or "published_volume" not in manifest.cost:
         return []
-    whole = manifest["cost"]["published_volume"] / max(1 - lost / 100, 0.01)
-    if lost - share_step(whole, manifest["method"]["parameters"].get("k")) / 2 <= 100 * allowed:  # as it may be rounded
+    whole = manifest.cost["published_volume"] / max(1 - lost / 100, 0.01)
+    if lost - share_step(whole, manifest.k) / 2 <= 100 * allowed:  # as it may be rounded
         return []
     return [
         f"you allowed {100 * allowed:g} %; {lost:g} % are suppressed, since some time steps have too few people; "

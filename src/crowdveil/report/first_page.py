@@ -6,7 +6,6 @@ Everything is from the files of the release and its manifest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from crowdveil.errors import ParameterError, counted
 from crowdveil.guarantees import guarantee_from_manifest
 from crowdveil.guarantees.base import Outcome, tally
-from crowdveil.io.manifest_reader import manifest_text
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import MANY_DROPPED
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
@@ -37,13 +36,13 @@ _CLASSES = {
 """Which time steps have the same areas, by `stable_by`."""
 
 
-def content(written: WrittenRelease, manifest: Mapping[str, Any], attacks: list[AttackRow]) -> dict[str, Any]:
+def content(written: WrittenRelease, manifest: Manifest, attacks: list[AttackRow]) -> dict[str, Any]:
     """Return what the template of the first page shows, by name."""
-    guarantees, given = manifest["guarantees"], manifest.get("decision") or {}
+    guarantees, given = manifest.guarantees, manifest.decision
     return {
         "title": title_of(written, manifest),
-        "violated": [entry["name"] for entry in guarantees if entry["outcome"] == Outcome.VIOLATED],
-        "tally": tally([(entry["outcome"], entry["with_original"]) for entry in guarantees]),
+        "violated": [entry.name for entry in guarantees if entry.outcome == Outcome.VIOLATED.value],
+        "tally": tally([(entry.outcome, entry.with_original) for entry in guarantees]),
         "warnings": warnings(manifest),
         "data_rows": data_rows(written, manifest),
         "what_was_done": what_was_done(written, manifest),
@@ -52,32 +51,32 @@ def content(written: WrittenRelease, manifest: Mapping[str, Any], attacks: list[
         "risks": risks(manifest, attacks),
         "not_covered": not_covered(manifest),
         "decision": [
-            ("Purpose", given.get("purpose") or ""),
-            ("Recipients", given.get("recipient") or ""),
+            ("Purpose", given.purpose or ""),
+            ("Recipients", given.recipient or ""),
             ("Released by (name, signature)", ""),
             ("Date", ""),
         ],
-        "manifest_hash": hashlib.sha256(manifest_text(manifest).encode()).hexdigest(),
+        "manifest_hash": hashlib.sha256(manifest.text.encode()).hexdigest(),
     }
 
 
-def warnings(manifest: Mapping[str, Any]) -> list[str]:
+def warnings(manifest: Manifest) -> list[str]:
     """Return what a person who decides must see first: unchecked privacy, a budget exceeded, and no guarantee."""
     lines = [
-        f"Not checked: {entry['name']}, a privacy guarantee; {entry['checked']}"
-        for entry in manifest["guarantees"]
-        if entry["outcome"] == Outcome.NOT_CHECKED and entry["kind"] == "privacy"
+        f"Not checked: {entry.name}, a privacy guarantee; {entry.checked}"
+        for entry in manifest.guarantees
+        if entry.outcome == Outcome.NOT_CHECKED.value and entry.kind == "privacy"
     ]
     lines += [line[0].upper() + line[1:] for line in over_budget(manifest)]
-    if manifest["method"]["status"] == "heuristic":
+    if manifest.method.status == "heuristic":
         lines.append("No privacy guarantee: the method is a heuristic")
     return lines
 
 
-def title_of(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+def title_of(written: WrittenRelease, manifest: Manifest) -> str:
     """Return the name of the data set: as the publisher gave it, or what it is and its period."""
-    if given := (manifest.get("decision") or {}).get("title"):
-        return str(given)
+    if given := manifest.decision.title:
+        return given
     if written.is_flows:
         what = f"Trips between {counted(written.tile_count, 'zone')}"
     else:
@@ -86,22 +85,22 @@ def title_of(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     return f"{what}, {period}" if period else what
 
 
-def repeated_releases(manifest: Mapping[str, Any]) -> str:
+def repeated_releases(manifest: Manifest) -> str:
     """Return what is known about other releases of the same data: all of them, or those outside the ledger of this one."""
     which, seen = "", "This release was not compared with any other one."
-    if ledger := manifest.get("ledger"):
-        which, seen = " outside its ledger", f"It is entry {ledger['entry']} of the ledger; see below what was audited."
+    if ledger := manifest.ledger:
+        which, seen = " outside its ledger", f"It is entry {ledger.entry} of the ledger; see below what was audited."
     return (
         f"Other releases of the same data{which}: two releases with other zones, time steps or k, or a corrected version, can "
         f"be subtracted from each other. {seen}"
     )
 
 
-def _period(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+def _period(written: WrittenRelease, manifest: Manifest) -> str:
     """Return the first and the last published day; empty if there are no times."""
     tz = "UTC"
     if written.is_flows:
-        t, tz = written.listed_steps()[0], written.time_zone(manifest["input"]["options"].get("tz"))
+        t, tz = written.listed_steps()[0], manifest.time_zone
     else:
         t = written.column("timestamp")
     if not len(t) or t.min() == NO_TIME:
@@ -110,31 +109,31 @@ def _period(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def data_rows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+def data_rows(written: WrittenRelease, manifest: Manifest) -> list[tuple[str, str]]:
     """Return what the data is, as rows of name and value."""
     rows = [
         ("Period", _period(written, manifest) or "the data has no times"),
-        ("Date of the run", manifest["created"][:10]),
+        ("Date of the run", manifest.created[:10]),
     ]
-    if (k := manifest["method"]["parameters"].get("k")) is not None:
-        rows.append(("Group size k", f"{k:,} {manifest['k_unit']}"))
-    lost = manifest["input"].get("dropped_percent")
+    if (k := manifest.k) is not None:
+        rows.append(("Group size k", f"{k:,} {manifest.k_unit}"))
+    lost = manifest.input.dropped_percent
     if lost is not None and lost > 100 * MANY_DROPPED:
         rows.append(("Warning", f"{lost} % of the rows of the input were dropped"))
     return [*rows, ("People", _people(manifest)), _amount(written, manifest)]
 
 
-def _people(manifest: Mapping[str, Any]) -> str:
-    people = manifest["input"].get("data", {}).get("people_about")
+def _people(manifest: Manifest) -> str:
+    people = manifest.input.data.people_about
     if people is not None:
         return f"{people:,} or more (rounded down)"
-    unit = manifest["k_unit"]
+    unit = manifest.k_unit
     return "number not published" if unit == "people" else f"not known: k counts {unit}"
 
 
-def _amount(written: WrittenRelease, manifest: Mapping[str, Any]) -> tuple[str, str]:
+def _amount(written: WrittenRelease, manifest: Manifest) -> tuple[str, str]:
     """Return the size of the data by two published figures, so that it reveals nothing new."""
-    cost, flows = manifest["cost"], written.is_flows
+    cost, flows = manifest.cost, written.is_flows
     published = cost["published_volume"] if flows else cost["published_trajectories"]
     share = cost.get("suppressed_volume_percent" if flows else "suppressed_trajectories_percent")
     what = "Trips" if flows else "Trajectories"
@@ -143,9 +142,9 @@ def _amount(written: WrittenRelease, manifest: Mapping[str, Any]) -> tuple[str, 
     return what, f"{published:,} published; {percent(share)} of those in the data are suppressed"
 
 
-def what_was_done(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+def what_was_done(written: WrittenRelease, manifest: Manifest) -> str:
     """Return what was done, in plain words, by the guarantees of the release; and the method in its own words."""
-    name = manifest["method"]["name"]
+    name = manifest.method.name
     try:
         summary = find_method(name).summary.rstrip(".")
     except ParameterError:
@@ -153,8 +152,8 @@ def what_was_done(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     return f"{_plain_words(written, manifest)} Method {name}: {summary[0].lower()}{summary[1:]}."
 
 
-def _plain_words(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
-    stated = [guarantee_from_manifest(entry).what_was_done() for entry in manifest["guarantees"]]
+def _plain_words(written: WrittenRelease, manifest: Manifest) -> str:
+    stated = [guarantee_from_manifest(entry.name, entry.parameters).what_was_done() for entry in manifest.guarantees]
     done = " ".join(filter(None, stated))
     if written.is_flows:
         longer = ", or in several time steps together where few traveled" if written.has_intervals else ""
@@ -164,38 +163,38 @@ def _plain_words(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
     )
 
 
-def _areas(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+def _areas(written: WrittenRelease, manifest: Manifest) -> str:
     """Return how zones became areas, and which time steps have the same ones; nothing where every area is a zone."""
     if not any(len(tiles) > 1 for tiles in written.area_tiles):
         return ""
-    method, parameters = manifest["method"]["name"], manifest["method"]["parameters"]
+    method, parameters = manifest.method.name, manifest.method.parameters
     if method == "fixed":
         return "Zones were merged into areas that were given, and not made from these data. "
     merged = "Neighboring zones were merged into areas where too few traveled. "
     if parameters.get("time_partition") != "stable":
         return merged
-    return f"{merged}Areas are the same in all time steps{_CLASSES.get(parameters.get('stable_by'), '')}. "
+    return f"{merged}Areas are the same in all time steps{_CLASSES.get(str(parameters.get('stable_by')), '')}. "
 
 
-def risks(manifest: Mapping[str, Any], attacks: list[AttackRow]) -> list[str]:
+def risks(manifest: Manifest, attacks: list[AttackRow]) -> list[str]:
     """Return the measured risks, a sentence each."""
     measured = [row.sentence for row in attacks if row.after != "–"]
     if measured:
         return measured[:_RISKS_SHOWN]
-    if manifest["risk"] is None:
+    if manifest.risk is None:
         return ["No attack was run on this release."]
     return ["No attack applies to this release."]
 
 
-def not_covered(manifest: Mapping[str, Any]) -> list[str]:
+def not_covered(manifest: Manifest) -> list[str]:
     """Return what no guarantee covers, a sentence each."""
     lines = [
         "Differencing with other data: a list of all travelers but one, or a count by another publisher, can be subtracted.",
         "Outside knowledge: what all people of a group share (such as one destination) is learned about each of them, and an "
         "adversary who knows all of a group but one learns about the last.",
     ]
-    if manifest["k_unit"] != "people":
-        lines.insert(0, f"People: k counts {manifest['k_unit']}, and all of a group may be of one person.")
-    if manifest["method"]["status"] == "heuristic":
+    if manifest.k_unit != "people":
+        lines.insert(0, f"People: k counts {manifest.k_unit}, and all of a group may be of one person.")
+    if manifest.method.status == "heuristic":
         lines.insert(0, "Anonymity: the method is a heuristic, and no group size is guaranteed.")
     return [repeated_releases(manifest), *lines]

@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from crowdveil.errors import counted
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.area_labels import explained
 from crowdveil.model.arrays import Floats, Ints
@@ -23,9 +24,9 @@ from crowdveil.report.shapes import PictureFrame
 ROWS_IN_TABLE = 20
 
 
-def build_page_model(written: WrittenRelease, manifest: dict[str, Any]) -> PageModel:
+def build_page_model(written: WrittenRelease, manifest: Manifest) -> PageModel:
     """Return the page model of a release of flows."""
-    tz = time_zone(written, manifest)
+    tz = manifest.time_zone
     after, values = flow_picture.released(written, tz)
     every = _shades(after, values)
     if written.has_intervals:
@@ -41,11 +42,6 @@ def build_page_model(written: WrittenRelease, manifest: dict[str, Any]) -> PageM
     tables = [_largest(after, "Largest published flows over all time steps"), _busiest(after)]
     shown_tables = [t for t in tables if t.rows]
     return PageModel(data, pictures, shown_tables, _key_figures(written, manifest), _omissions(after, every))
-
-
-def time_zone(written: WrittenRelease, manifest: dict[str, Any]) -> str:
-    """Return the time zone of the time steps, from the input options or the Parquet file."""
-    return written.time_zone(manifest["input"]["options"].get("tz"))
 
 
 def map_frame(picture: FlowPicture) -> PictureFrame:
@@ -96,9 +92,9 @@ def _describe(shade: Shade) -> str:
     return f"Most often {shade.labels[usual]} ({100 * share:.0f} % of {len(classes):,} areas)."
 
 
-def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[Figure]:
+def _charts(written: WrittenRelease, manifest: Manifest, tz: str) -> list[Figure]:
     made = []
-    least, counts = smallest_group_size(written, manifest), manifest["k_unit"]
+    least, counts = smallest_group_size(written, manifest), manifest.k_unit
     if least is not None:
         people = written.column(counts).astype(np.int64)
         half, most = int(np.median(people)), int(people.max())
@@ -128,7 +124,7 @@ def _charts(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[
     return [*made, *_suppressed_over_time(written, manifest, tz)]
 
 
-def _suppressed_over_time(written: WrittenRelease, manifest: dict[str, Any], tz: str) -> list[Figure]:
+def _suppressed_over_time(written: WrittenRelease, manifest: Manifest, tz: str) -> list[Figure]:
     """Return a line of the suppressed share of trips by time step or window, where the release gives one above 0."""
     t, step = written.listed_steps()
     (published, _), (suppressed, given) = written.listed("published"), written.listed("suppressed")
@@ -138,10 +134,10 @@ def _suppressed_over_time(written: WrittenRelease, manifest: dict[str, Any], tz:
     share = np.full(len(every), np.nan)
     share[index[step[given]]] = 100 * suppressed[given] / np.maximum(published[given] + suppressed[given], 1)
     shown, ticks = thinned(every, share, tz)
-    title, unit = "Suppressed trips over time", manifest["k_unit"]
+    title, unit = "Suppressed trips over time", manifest.k_unit
     text = f"Up to {percent(float(np.nanmax(share)))} of the trips of a time step are suppressed."
     if np.isnan(shown).any():
-        k = manifest["method"]["parameters"].get("k")
+        k = manifest.k
         text += f" Shaded: not published, since it may be of fewer than {'k' if k is None else f'{k:,}'} {unit}."
     return [Figure(title, svg_figures.line(shown, ticks, title, "time step", "% of trips"), text)]
 
@@ -170,8 +166,8 @@ def _busiest(shown: FlowPicture) -> Table:
                  [False, False, True, True, True])  # fmt: skip
 
 
-def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tuple[str, str]]:
-    cost = manifest["cost"]
+def _key_figures(written: WrittenRelease, manifest: Manifest) -> list[tuple[str, str]]:
+    cost = manifest.cost
     least = smallest_group_size(written, manifest)
     figures = [
         ("trips published", f"{cost['published_volume']:,}"),
@@ -183,7 +179,7 @@ def _key_figures(written: WrittenRelease, manifest: dict[str, Any]) -> list[tupl
     if "suppressed_volume_percent" in cost:
         figures.append(("of all trips suppressed", f"{cost['suppressed_volume_percent']} %"))
     if least is not None:
-        figures.append((f"minimum group size, {manifest['k_unit']}", f"{least:,}"))
+        figures.append((f"minimum group size, {manifest.k_unit}", f"{least:,}"))
     return figures
 
 

@@ -9,13 +9,13 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
 from functools import cache
 from html import unescape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from crowdveil.guarantees.base import Outcome
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import first_page
 from crowdveil.report.attack_table import attack_rows
@@ -29,21 +29,21 @@ _PAGE = "crowdveil.report.page"
 _COLORS = {Outcome.HOLDS: "good", Outcome.VIOLATED: "bad"}
 
 
-def public_report(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+def public_report(written: WrittenRelease, manifest: Manifest) -> str:
     """Return the report for the release's folder, from its files and manifest alone.
 
     It holds no time of its creation: equal releases give equal bytes.
     """
-    release = dict(manifest)
-    attacks = attack_rows(written, release)
-    page = _page_model(written, release)
+    attacks = attack_rows(written, manifest)
+    page = _page_model(written, manifest)
     script, style = asset("report.js"), asset("report.css")
-    facts = release["method"].get("facts", {})
+    facts = manifest.method.facts
     return _environment().get_template("report.html").render(
-        **first_page.content(written, release, attacks),
+        **first_page.content(written, manifest, attacks),
         page=page,
-        manifest=release,
-        answers=answers(written, release),
+        manifest=manifest,
+        reading={"tz": manifest.time_zone, **manifest.input.options},
+        answers=answers(written, manifest),
         attacks=attacks,
         facts=facts,
         diagnostics={name: value for name, value in facts.items() if not isinstance(value, dict)},
@@ -84,7 +84,7 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 1000 else str(value)
 
 
-def _page_model(written: WrittenRelease, manifest: dict[str, Any]) -> PageModel:
+def _page_model(written: WrittenRelease, manifest: Manifest) -> PageModel:
     """Return the page model; the modules of the other kind of release are not loaded."""
     if written.is_flows:
         from crowdveil.report.flow_page import build_page_model as build_flows

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats
 from crowdveil.report.attack_table import percent
@@ -27,20 +26,20 @@ class Loss:
         return f"{self.value}: {self.sentence}"
 
 
-def losses(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:
+def losses(written: WrittenRelease, manifest: Manifest) -> list[Loss]:
     """Return the three numbers of a release."""
     if not len(written.data):
         return [Loss("100 %", "Nothing was published: all of the data is suppressed.")]
     return _of_flows(written, manifest) if written.is_flows else _of_trajectories(written, manifest)
 
 
-def coarseness(written: WrittenRelease, manifest: Mapping[str, Any]) -> str:
+def coarseness(written: WrittenRelease, manifest: Manifest) -> str:
     """Return how coarse a release is, as a line."""
     found = losses(written, manifest)
     return (found[1] if len(found) > 1 else found[0]).line
 
 
-def _of_flows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:
+def _of_flows(written: WrittenRelease, manifest: Manifest) -> list[Loss]:
     volume = np.maximum(written.column("volume"), 0)
     sizes = written.area_sizes
     origin, destination = (written.area_numbers(column) for column in ("origin_area", "destination_area"))
@@ -61,8 +60,8 @@ def _of_flows(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss
     ]  # fmt: skip
 
 
-def _suppressed_trips(manifest: Mapping[str, Any]) -> Loss:
-    share = manifest["cost"].get("suppressed_volume_percent")
+def _suppressed_trips(manifest: Manifest) -> Loss:
+    share = manifest.cost.get("suppressed_volume_percent")
     if share is None:
         sentence = "Volumes have random noise, so that the share of trips that is not published is not given."
         return Loss("noise", sentence)
@@ -84,14 +83,14 @@ def _length(written: WrittenRelease) -> str:
     return f" Its time is known as an interval of {mean_hours(written):,.1f} hours on average."
 
 
-def _of_trajectories(written: WrittenRelease, manifest: Mapping[str, Any]) -> list[Loss]:
-    share = manifest["cost"]["suppressed_trajectories_percent"]
+def _of_trajectories(written: WrittenRelease, manifest: Manifest) -> list[Loss]:
+    share = manifest.cost["suppressed_trajectories_percent"]
     suppressed = Loss(percent(share), "Of all trajectories in the data, this share is suppressed.")
     return [suppressed, _moved(manifest), _coverage(manifest)]
 
 
-def _moved(manifest: Mapping[str, Any]) -> Loss:
-    distortion = manifest.get("distortion")
+def _moved(manifest: Manifest) -> Loss:
+    distortion = manifest.distortion
     moved = {} if distortion is None else distortion.get("moved_m") or {}
     if distortion is None:
         return Loss("–", "How far points were moved was not measured (runs on a cluster do not measure it).")
@@ -107,8 +106,8 @@ def _moved(manifest: Mapping[str, Any]) -> Loss:
     )
 
 
-def _coverage(manifest: Mapping[str, Any]) -> Loss:
-    share = (manifest.get("distortion") or {}).get("coverage_percent")
+def _coverage(manifest: Manifest) -> Loss:
+    share = (manifest.distortion or {}).get("coverage_percent")
     squares = "squares of 500 m that at least k people visit in the data"
     if share is None:
         return Loss("–", f"The covered part of the map is not known: there are no {squares}, or it was not measured.")

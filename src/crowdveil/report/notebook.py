@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 import pyarrow as pa
 
 from crowdveil.io.derived_files import with_area_names
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.tabular import html_rows
 from crowdveil.report import flow_picture, svg_figures
-from crowdveil.report.flow_page import map_frame, time_zone
+from crowdveil.report.flow_page import map_frame
 
 _STYLE = (
     "<style>svg.map{max-width:420px;max-height:420px}svg.map .a{fill:#e3e7ea;stroke:#fff}"
@@ -21,20 +21,20 @@ _STYLE = (
 )
 
 
-def result_html(manifest: Mapping[str, Any], cost: Sequence[str], notes: Sequence[str], written: WrittenRelease) -> str:
+def result_html(manifest: Manifest, cost: Sequence[str], notes: Sequence[str], written: WrittenRelease) -> str:
     """Return the summary of a release as HTML."""
     rows = "".join(
-        f"<tr><td>{escape(entry['outcome'])}</td><td style='text-align:left'>{escape(entry['statement'])}</td></tr>"
-        for entry in manifest["guarantees"]
+        f"<tr><td>{escape(entry.outcome)}</td><td style='text-align:left'>{escape(entry.statement)}</td></tr>"
+        for entry in manifest.guarantees
     )
     lost = "".join(f"<li>{escape(line)}</li>" for line in cost)
     noted = "".join(f"<li>{escape(line)}</li>" for line in notes)
-    k = manifest["method"]["parameters"].get("k")
-    groups = "" if k is None else f", k = {k:,} {manifest['k_unit']}"
-    title = f"Release of {manifest['method']['name']}{groups}"
+    k = manifest.k
+    groups = "" if k is None else f", k = {k:,} {manifest.k_unit}"
+    title = f"Release of {manifest.method.name}{groups}"
     return (
         f"<p><b>{escape(title)}</b></p><table><thead><tr><th>outcome</th><th>guarantee</th></tr></thead>"
-        f"<tbody>{rows}</tbody></table><ul>{lost}</ul>{small_map(written, dict(manifest))}{html_rows(_rows(written))}"
+        f"<tbody>{rows}</tbody></table><ul>{lost}</ul>{small_map(written, manifest)}{html_rows(_rows(written))}"
         f"<details><summary>{len(notes)} notes</summary><ul>{noted}</ul></details>"
     )
 
@@ -44,11 +44,11 @@ def _rows(written: WrittenRelease) -> pa.Table:
     return with_area_names(written) if written.is_flows and written.features else written.data
 
 
-def small_map(written: WrittenRelease, manifest: dict[str, Any]) -> str:
+def small_map(written: WrittenRelease, manifest: Manifest) -> str:
     """Return a still map of the largest flows; nothing where there are none, or no positions."""
     if not written.is_flows or not len(written.data):
         return ""
-    shown, _ = flow_picture.released(written, time_zone(written, manifest))
+    shown, _ = flow_picture.released(written, manifest.time_zone)
     if not shown.located:
         return ""
     frame = map_frame(shown)

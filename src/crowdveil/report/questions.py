@@ -5,7 +5,6 @@ Every number is counted in the published files or taken from the manifest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.od.homogeneity import AREA, TILE, KnownEnds
 from crowdveil.errors import counted
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.od.closeness import mean_variation
 from crowdveil.model.arrays import Ints
@@ -31,7 +31,7 @@ class Answer:
     lines: list[str]
 
 
-def answers(written: WrittenRelease, manifest: dict[str, Any]) -> list[Answer]:
+def answers(written: WrittenRelease, manifest: Manifest) -> list[Answer]:
     """Return the three answers."""
     found = _of_flows(written, manifest) if written.is_flows else _of_trajectories(written, manifest)
     asked = (
@@ -42,21 +42,16 @@ def answers(written: WrittenRelease, manifest: dict[str, Any]) -> list[Answer]:
     return [Answer(*both, lines) for both, lines in zip(asked, found, strict=True)]
 
 
-def guaranteed(manifest: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """Return the parameters of a guarantee; None if it is not given."""
-    return next((p["parameters"] for p in manifest["guarantees"] if p["name"] == name), None)
-
-
-def smallest_group_size(written: WrittenRelease, manifest: dict[str, Any]) -> int | None:
+def smallest_group_size(written: WrittenRelease, manifest: Manifest) -> int | None:
     """Return the minimum group size of a published flow; None if group sizes are not published."""
-    counts = manifest["k_unit"]
-    if guaranteed(manifest, NOISY) is not None or counts not in written.data.column_names or not len(written.data):
+    counts = manifest.k_unit
+    if manifest.guaranteed(NOISY) is not None or counts not in written.data.column_names or not len(written.data):
         return None
     return int(written.column(counts).min())
 
 
-def _of_flows(written: WrittenRelease, manifest: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
-    counts, noise, k = manifest["k_unit"], guaranteed(manifest, NOISY), guaranteed(manifest, "flow-k-anonymity")
+def _of_flows(written: WrittenRelease, manifest: Manifest) -> tuple[list[str], list[str], list[str]]:
+    counts, noise, k = manifest.k_unit, manifest.guaranteed(NOISY), manifest.guaranteed("flow-k-anonymity")
     if not len(written.data):
         return _NOTHING_PUBLISHED
     return _group_sizes(written, counts, noise, k), _linkability_of_flows(manifest), _inference(written, noise)
@@ -86,34 +81,34 @@ def _group_sizes(
     return lines
 
 
-def _linkability_of_flows(manifest: dict[str, Any]) -> list[str]:
+def _linkability_of_flows(manifest: Manifest) -> list[str]:
     lines = ["Rows hold no person id and no original id: rows of different time steps cannot be linked by a key."]
-    if guaranteed(manifest, "disjoint-flows") is not None:
+    if manifest.guaranteed("disjoint-flows") is not None:
         lines.append(
             "In each time step a pair of tiles is in at most one row, so no row can be subtracted from another."
         )
-    elif guaranteed(manifest, NOISY) is None:
+    elif manifest.guaranteed(NOISY) is None:
         lines.append("Rows of one time step may overlap: no group size is guaranteed for the difference of two.")
     return [*lines, several_releases(manifest)]
 
 
-def several_releases(manifest: dict[str, Any]) -> str:
+def several_releases(manifest: Manifest) -> str:
     """Return what is known about subtracting the release from others: the audit of a ledger, or that there was none."""
-    ledger = manifest.get("ledger")
+    ledger = manifest.ledger
     if ledger is None:
         return (
             "Not covered: repeated releases. Other releases of the same data were not audited; they might be subtracted from "
             "this one."
         )
-    became = f"Repeated releases: it is entry {ledger['entry']} of a ledger"
-    if ledger.get("epsilon_of_all_releases") is not None:
-        return f"{became}; over its releases with noise ε adds up to {ledger['epsilon_of_all_releases']:g}."
-    if not ledger["entries_audited"]:
+    became = f"Repeated releases: it is entry {ledger.entry} of a ledger"
+    if ledger.epsilon_of_all_releases is not None:
+        return f"{became}; over its releases with noise ε adds up to {ledger.epsilon_of_all_releases:g}."
+    if not ledger.entries_audited:
         return f"{became}, in which no earlier release shares a record with it."
-    audited = counted(ledger["entries_audited"], "earlier release")
+    audited = counted(ledger.entries_audited, "earlier release")
     return (
-        f"{became}, audited against {audited} (tier {ledger['tier']}). The smallest "
-        f"set that can be derived by adding and subtracting published volumes has at least {ledger['k']:,} {ledger['k_unit']}."
+        f"{became}, audited against {audited} (tier {ledger.tier}). The smallest "
+        f"set that can be derived by adding and subtracting published volumes has at least {ledger.k:,} {ledger.k_unit}."
     )
 
 
@@ -196,7 +191,7 @@ def _in_order(step: Ints, group: Ints, destination: Ints, volume: Ints) -> tuple
     return step[order], group[order], destination[order], volume[order]
 
 
-def _of_trajectories(written: WrittenRelease, manifest: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+def _of_trajectories(written: WrittenRelease, manifest: Manifest) -> tuple[list[str], list[str], list[str]]:
     from crowdveil.report.trajectory_picture import published_class_sizes  # reports of flows do without it
 
     equal = published_class_sizes(written)
@@ -208,13 +203,13 @@ def _of_trajectories(written: WrittenRelease, manifest: dict[str, Any]) -> tuple
         f"locations and times; the smallest equivalence class has {int(equal.min()):,}."
     ]
     k = (
-        guaranteed(manifest, "trajectory-k-anonymity")
-        or guaranteed(manifest, "segment-k-anonymity")
-        or guaranteed(manifest, "combination-k-anonymity")
+        manifest.guaranteed("trajectory-k-anonymity")
+        or manifest.guaranteed("segment-k-anonymity")
+        or manifest.guaranteed("combination-k-anonymity")
     )
     if k is not None and "k" in k:
         single.append(f"A group size of {k['k']:,} is guaranteed (the guarantees name the adversary).")
-    elif manifest["method"]["status"] == "heuristic":
+    elif manifest.method.status == "heuristic":
         single.append("No group size is guaranteed: the method is a heuristic.")
     linked = [
         "Trajectories come in the order of a hash of their published points, which reveals nothing more; no original id was "
@@ -222,7 +217,7 @@ def _of_trajectories(written: WrittenRelease, manifest: dict[str, Any]) -> tuple
     ]
     if "user_id" in written.data.column_names:
         linked.append("Trajectories of one person share a new id, as requested: they can be linked.")
-    measured = manifest["method"].get("facts", {}).get("measured")
+    measured = manifest.method.facts.get("measured")
     inferred = [_homogeneity(equal)]
     if measured and measured.get("found_percent") is not None:
         linked.append(

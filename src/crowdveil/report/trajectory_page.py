@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import svg_figures, trajectory_picture
 from crowdveil.report.page_model import Figure, PageModel, Table
 from crowdveil.report.shapes import PictureFrame
 
 
-def build_page_model(written: WrittenRelease, manifest: dict[str, Any]) -> PageModel:
+def build_page_model(written: WrittenRelease, manifest: Manifest) -> PageModel:
     """Return the page model of a release of trajectories."""
     after = trajectory_picture.released(written)
     equal = trajectory_picture.published_class_sizes(written)
@@ -61,9 +62,9 @@ def _walks(after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
     return made
 
 
-def _distortion(manifest: dict[str, Any]) -> list[Table]:
+def _distortion(manifest: Manifest) -> list[Table]:
     """Return the table of what was lost, measured before publication."""
-    measured = manifest.get("distortion")
+    measured = manifest.distortion
     if measured is None:
         return []
     rows = [["points moved by, m", "original and release", *_quantiles(measured.get("moved_m"))]]
@@ -89,8 +90,8 @@ def _quantiles(quantiles: dict[str, Any] | None) -> list[str]:
     return ["–" if value is None else f"{value:,.6g}" for value in given]
 
 
-def _key_figures(manifest: dict[str, Any], equal: Any) -> list[tuple[str, str]]:
-    cost = manifest["cost"]
+def _key_figures(manifest: Manifest, equal: Any) -> list[tuple[str, str]]:
+    cost = manifest.cost
     figures = [
         ("trajectories published", f"{cost['published_trajectories']:,}"),
         ("points published", f"{cost['published_points']:,}"),

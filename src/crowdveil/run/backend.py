@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import Any
 
 from crowdveil.attacks.risk import RiskEstimate
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -30,7 +30,7 @@ class Backend(ExitStack, ABC):
         super().__init__()
         self.spec = spec
 
-    def put_in_place(self, folder: Path, manifest: dict[str, Any]) -> None:
+    def put_in_place(self, folder: Path, manifest: Manifest) -> None:
         """Close the backend, which moves the release to its place, and record it in the ledger; `folder` has its small files."""
         with nullcontext() if self.recorder is None else self.recorder.recorded(folder, manifest):
             self.close()
@@ -72,9 +72,9 @@ class Backend(ExitStack, ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+    def report(self, manifest: Manifest, notes: ReadNotes) -> Manifest:
         """Write the reports that are asked for; return the manifest with the public one."""
 
     @abstractmethod
-    def publish(self, manifest: dict[str, Any]) -> Path | str:
+    def publish(self, manifest: Manifest) -> Path | str:
         """Write the manifest, and move the temporary folder to its place, which is returned."""

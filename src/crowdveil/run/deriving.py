@@ -20,6 +20,7 @@ from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_areas import derived_areas
 from crowdveil.io.derived_files import write_derived
 from crowdveil.io.geojson import write_features
+from crowdveil.io.manifest import CheckedGuarantee, DecisionEntry, FileEntry, Manifest, MethodEntry, ParentEntry
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import iso_times
@@ -30,8 +31,9 @@ from crowdveil.model.time_axis import TimeAxis, step_seconds
 from crowdveil.params import Params
 from crowdveil.run import releases
 from crowdveil.run.ledgers import Recorder
-from crowdveil.run.manifest import file_entry, guarantee_entries, write_manifest
+from crowdveil.run.manifest import guarantee_entries
 from crowdveil.run.result import Result
+from crowdveil.run.stages import FileEntries
 from crowdveil.run.verification import DERIVED, check
 
 
@@ -65,13 +67,13 @@ def derive(
 ) -> Result:
     """Write a coarser release of the rows of a published one."""
     if options.step is None and options.to_zones is None:
-        raise ParameterError(f"nothing would change; give {Option('step')} or {Option('to_zones')}.")
+        raise ParameterError(f"nothing would change. Give {Option('step')} or {Option('to_zones')}.")
     check_target(Path(output).absolute(), overwrite=overwrite, mark_file=MANIFEST_FILE)
     parent, written = releases.sound_release(Path(folder))
     k = _check_parent(folder, parent, written)
-    _check_step(options, parent["step_seconds"])
-    tables = derived_tables(written, options, _tz(parent))
-    suffix = Path(parent["files"]["data"]["name"]).suffix
+    _check_step(options, parent.step_seconds)
+    tables = derived_tables(written, options, parent.time_zone)
+    suffix = Path(parent.file_names["data"]).suffix
     names = {"data": f"flows{suffix}", "steps": f"steps{suffix}", "areas": AREAS_FILE}
     recorder = None if ledger is None else Recorder(ledger, Path(output))
     lines = [f"{len(tables.flows):,} rows from {len(written.data):,} of {Path(folder).name}"]
@@ -79,31 +81,32 @@ def derive(
         write_table(tables.flows, target / names["data"])
         write_table(tables.steps, target / names["steps"])
         write_features(tables.features, target / AREAS_FILE)
-        names |= write_derived(read_release(target, names), (), suffix.lstrip("."), _tz(parent), target)
-        files = {role: file_entry(target / name) for role, name in names.items()}
+        names |= write_derived(read_release(target, names), (), suffix.lstrip("."), parent.time_zone, target)
+        files = {role: FileEntry.of(target / name) for role, name in names.items()}
         read_back = read_release(target, names)
-        manifest = _manifest(Path(folder), parent, options, k, tables, files)
-        manifest["guarantees"] = _checked(read_back, Path(folder), parent, options, k)
+        checked = _checked(read_back, Path(folder), parent, options, k)
+        manifest = _manifest(Path(folder), parent, options, k, tables, files, checked)
         with nullcontext() if recorder is None else recorder.ledger.locked():
             if recorder is not None:
                 audited = recorder.derived(read_back, manifest)
-                manifest["ledger"], lines = audited.statement, [*lines, *(f"ledger: {line}" for line in audited.lines)]
+                manifest = manifest.model_copy(update={"ledger": audited.statement})
+                lines += [f"ledger: {line}" for line in audited.lines]
             if report:
                 releases.add_report(target, read_back, manifest)
-            write_manifest(target, manifest)
+            manifest.write(target)
             if recorder is not None:
                 in_place.enter_context(recorder.recorded(target, manifest))
     return Result(Path(output), manifest, None, ReadNotes(), lines)
 
 
-def _check_parent(folder: Path, manifest: dict[str, Any], written: WrittenRelease) -> int:
+def _check_parent(folder: Path, manifest: Manifest, written: WrittenRelease) -> int:
     """Return the k of the parent; raise where its rows cannot be added up."""
     if not written.is_flows:
-        raise InputError(folder, "wanted a release of flows, but it holds trajectories.")
-    k = next((e["parameters"]["k"] for e in manifest["guarantees"] if e["name"] == FlowKAnonymity.name), None)
-    if k is None:
+        raise InputError(folder, "Expected a release of flows, but it holds trajectories.")
+    stated = manifest.guaranteed(FlowKAnonymity.name)
+    if stated is None:
         raise InputError(folder, "its rows have no group size, since it is not k-anonymous; derive from one that is.")
-    return int(k)
+    return int(stated["k"])
 
 
 def _check_step(options: DeriveOptions, known: int | None) -> None:
@@ -111,11 +114,7 @@ def _check_step(options: DeriveOptions, known: int | None) -> None:
     wanted = step_seconds(options.step)
     if wanted is not None and (known is None or wanted % known):
         own = "one matrix" if known is None else f"time steps of {known:,} s"
-        raise ParameterError(Option("step"), f"the release has {own}; wanted a length that holds whole ones.")
-
-
-def _tz(manifest: dict[str, Any]) -> str:
-    return str(manifest["input"]["options"].get("tz", "UTC"))
+        raise ParameterError(Option("step"), f"the release has {own}. Expected a length that holds whole ones.")
 
 
 def derived_tables(written: WrittenRelease, options: DeriveOptions, tz: str) -> DerivedTables:
@@ -168,7 +167,7 @@ def _periods(written: WrittenRelease, t: Ints, seconds: int | None, whole: bool,
     steps = TimeAxis(seconds, tz)
     number = steps.number_at(t)
     if written.has_intervals and np.any(steps.number_at(until - 1) != number):
-        raise ParameterError(Option("step"), "some rows span several steps of this length; choose a longer one.")
+        raise ParameterError(Option("step"), "some rows span several steps of this length. Choose a longer one.")
     return steps.starts(number), np.full(len(t), NO_TIME)
 
 
@@ -214,16 +213,16 @@ def _steps_table(
 
 
 def _checked(
-    written: WrittenRelease, folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int
-) -> list[dict[str, Any]]:
+    written: WrittenRelease, folder: Path, parent: Manifest, options: DeriveOptions, k: int
+) -> list[CheckedGuarantee]:
     """Check the guarantees on the written files; rows are stated to be disjoint only where they are."""
     seconds = None if options.step in (None, "all") else step_seconds(options.step)
     sums = SumsOfParent(
-        parent=Path(folder).absolute().name, sha256=parent["files"]["data"]["sha256"],
-        step_s=seconds, tz=_tz(parent), one_step=options.step == "all",
+        parent=Path(folder).absolute().name, sha256=parent.files["data"].sha256,
+        step_s=seconds, tz=parent.time_zone, one_step=options.step == "all",
         zones=options.to_zones is not None,
     )  # fmt: skip
-    every = (FlowKAnonymity(k=k, k_unit=parent["k_unit"]), WellFormedFlows(), DisjointFlows())
+    every = (FlowKAnonymity(k=k, k_unit=parent.k_unit), WellFormedFlows(), DisjointFlows())
     groups, form, disjoint = check(written, every)
     listed = [groups, *([] if disjoint[1].violated else [disjoint]), (sums, sums.check_in(written, folder)), form]
     require_not_violated(listed)
@@ -231,38 +230,39 @@ def _checked(
 
 
 def _manifest(
-    folder: Path, parent: dict[str, Any], options: DeriveOptions, k: int, tables: DerivedTables, files: dict[str, Any]
-) -> dict[str, Any]:
+    folder: Path,
+    parent: Manifest,
+    options: DeriveOptions,
+    k: int,
+    tables: DerivedTables,
+    files: FileEntries,
+    checked: list[CheckedGuarantee],
+) -> Manifest:
     """Return the manifest, which names the parent and repeats what is said of the data there."""
-    published, before = int(tables.flows["volume"].to_numpy().sum()), int(parent["cost"]["published_volume"])
-    kept = 100 - float(parent["cost"].get("suppressed_volume_percent", 0))
+    published, before = int(tables.flows["volume"].to_numpy().sum()), int(parent.cost["published_volume"])
+    kept = 100 - float(parent.cost.get("suppressed_volume_percent", 0))
     suppressed = 100 - kept * published / before if before else 100.0
+    cost = {
+        "published_volume": published,
+        "published_flows": len(tables.flows),
+        "published_time_steps": len(tables.steps),
+        "suppressed_volume_percent": math.ceil(10 * suppressed) / 10,
+    }
     given = {"step": options.step, "to_zones": options.to_zones is not None, "k": k}
-    return {
-        **{name: parent[name] for name in ("format", "python", "packages", "k_unit", "original_ids_published")},
+    hashes = {role: entry.sha256 for role, entry in parent.files.items()}
+    made = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "crowdveil": __version__,
-        "method": {
-            "name": DERIVED,
-            "status": parent["method"]["status"],
-            "parameters": given,
-            "seed_given": False,
-            "facts": {},
-        },
-        "input": parent["input"] | {"notes": [], "dropped": {}},
-        "step_seconds": parent["step_seconds"] if options.step is None else step_seconds(options.step),
-        "guarantees": [],
-        "cost": {
-            "published_volume": published,
-            "published_flows": len(tables.flows),
-            "published_time_steps": len(tables.steps),
-            "suppressed_volume_percent": math.ceil(10 * suppressed) / 10,
-        },
+        "method": MethodEntry(name=DERIVED, status=parent.method.status, parameters=given, seed_given=False, facts={}),
+        "input": parent.input.model_copy(update={"notes": [], "dropped": {}}),
+        "step_seconds": parent.step_seconds if options.step is None else step_seconds(options.step),
+        "k": k,
+        "guarantees": checked,
+        "cost": cost,
         "risk": None,
+        "decision": DecisionEntry(),
         "files": files,
-        "parent": {
-            "name": Path(folder).absolute().name,
-            "method": parent["method"]["name"],
-            "files": {role: entry["sha256"] for role, entry in parent["files"].items()},
-        },
+        "ledger": None,
+        "parent": ParentEntry(name=Path(folder).absolute().name, method=parent.method.name, files=hashes),
     }
+    return parent.model_copy(update=made)

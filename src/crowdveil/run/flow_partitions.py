@@ -25,6 +25,7 @@ from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.geojson import write_features
+from crowdveil.io.manifest import FileEntry, Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_folder import ReleaseFolder, file_system
 from crowdveil.io.release_writer import area_features, area_properties, drawn_areas, flow_table, step_table
@@ -41,7 +42,6 @@ from crowdveil.reading import read
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
 from crowdveil.run.backend import Backend
-from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 from crowdveil.run.seeds import ATTACKS, derive_seed, drawn_seed
 from crowdveil.run.stages import FileEntries, Findings, Guarantees, RunSpec, Solution
@@ -304,8 +304,8 @@ class PartitionedFlows(Backend):
             names |= write_derived(self._written(), exports, "parquet", self.frame.tz, self.here)
         else:
             names |= write_crosswalk(read_features(self.here / AREAS_FILE), self.here)
-        entries = {role: file_entry(self.here / name) for role, name in names.items()}
-        return {"data": folder_entry(DATA_FOLDER, self.totals.hashes), **entries}
+        entries = {role: FileEntry.of(self.here / name) for role, name in names.items()}
+        return {"data": FileEntry.of_parts(DATA_FOLDER, self.totals.hashes), **entries}
 
     def _written(self) -> WrittenRelease:
         """Return the release as read from its files; its rows are few."""
@@ -339,16 +339,16 @@ class PartitionedFlows(Backend):
         """Merge the attacks on all partitions."""
         return self.totals.trials
 
-    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+    def report(self, manifest: Manifest, notes: ReadNotes) -> Manifest:
         """Write the report, if the published rows are few."""
         if not self.is_small:
             return without_report(manifest, notes)
         add_report(self.here, self._written(), manifest)
         return manifest
 
-    def publish(self, manifest: dict[str, Any]) -> Path | str:
+    def publish(self, manifest: Manifest) -> Path | str:
         """Write the manifest, and move the temporary folder to its place."""
-        write_manifest(self.here, manifest)
+        manifest.write(self.here)
         if self.target.is_remote:
             self.target.put((path for path in self.here.iterdir() if path.is_file()), self.folder)
         self.put_in_place(self.here, manifest)

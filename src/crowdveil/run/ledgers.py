@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -10,9 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crowdveil.analysis.heatmap_manifest import GEOJSON, is_heat_map, read_map_manifest, verify_heat_map
+from crowdveil.analysis.heatmap_manifest import (
+    GEOJSON,
+    HeatMapManifest,
+    is_heat_map,
+    read_map_manifest,
+    verify_heat_map,
+)
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.guarantees.base import require_not_violated
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.sectors import read_sectors
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease
@@ -43,7 +49,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run import releases
-from crowdveil.run.manifest import original_input_options, write_manifest
+from crowdveil.run.manifest import original_input_options
 from crowdveil.run.stages import LedgerAudit, RunSpec
 from crowdveil.run.verification import DERIVED, check, stated_guarantees
 
@@ -55,7 +61,7 @@ def open_recorder(spec: RunSpec, output: Path | str) -> Recorder | None:
         return None
     if method.takes is not Flows:
         raise ParameterError(
-            Option("ledger"), f"it audits flows and heat maps, and {method.name} publishes trajectories; leave it out."
+            Option("ledger"), f"it audits flows and heat maps, and {method.name} publishes trajectories. Leave it out."
         )
     check_auditable(method.name)
     refuse_inside(folder, output)
@@ -68,7 +74,7 @@ def refuse_inside(folder: Path | str, output: Path | str) -> None:
     target = Path(re.sub(r"^file:(//)?", "", str(output)))
     if Path(folder).resolve().is_relative_to(target.resolve()):
         raise InputError(
-            Option("ledger"), "the ledger is confidential and must not be in the release; name another folder."
+            Option("ledger"), "the ledger is confidential and must not be in the release. Name another folder."
         )
 
 
@@ -104,7 +110,7 @@ class Recorder:
         """Keep earlier values of rows in which fewer than k people changed; the caller holds the lock."""
         check_auditable(spec.method.name, "keep_unchanged")
         if data.weight is not None:
-            raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded; leave it out.")
+            raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded. Leave it out.")
         candidate = model_candidate(self.ledger, self.name, self.inputs, data, release, _about(spec, counts))
         against, _, records, published = aligned(self.ledger, candidate)
         boxes, volume = boxes_of_release(release), release.volume.tolist()
@@ -131,12 +137,12 @@ class Recorder:
         statement = found.statement(self.ledger.next_entry(), independent=candidate.independent)
         return LedgerAudit(statement, found.lines())
 
-    def derived(self, written: WrittenRelease, manifest: dict[str, Any]) -> LedgerAudit:
+    def derived(self, written: WrittenRelease, manifest: Manifest) -> LedgerAudit:
         """Accept a derived release whose parent is in the ledger; the caller holds the lock."""
         return self.examined(derived_candidate(self.ledger, self.name, written, manifest), written)
 
     @contextmanager
-    def recorded(self, folder: Path, manifest: dict[str, Any]) -> Iterator[None]:
+    def recorded(self, folder: Path, manifest: Manifest | HeatMapManifest) -> Iterator[None]:
         """Append the entry, put the release into place in the body, and confirm it; withdraw it where it is not in place.
 
         Where that is not known, the entry stays prepared, and counts as published.
@@ -144,7 +150,7 @@ class Recorder:
         if self._audited is None:
             raise RuntimeError("a release is audited before it is recorded")
         made_by = _made_by(manifest)
-        entry = add_entry(self.ledger, *self._audited, made_by, folder, manifest["files"]).entry
+        entry = add_entry(self.ledger, *self._audited, made_by, folder, manifest.files).entry
         try:
             yield
         except BaseException:
@@ -153,12 +159,12 @@ class Recorder:
             raise
         confirm(self.ledger, entry, in_place=True)
 
-    def _is_absent(self, manifest: dict[str, Any]) -> bool:
+    def _is_absent(self, manifest: Manifest | HeatMapManifest) -> bool:
         """Return whether it is certain that the release is not in place; a folder of a cluster is not looked at."""
         if not isinstance(self.output, Path):
             return False
         try:
-            return bool(json.loads((self.output / MANIFEST_FILE).read_text(encoding="utf-8")) != manifest)
+            return (self.output / MANIFEST_FILE).read_text(encoding="utf-8") != manifest.text
         except FileNotFoundError:
             return True
         except (OSError, ValueError):
@@ -179,19 +185,19 @@ def record_map(ledger: Ledger, output: Path, inputs: list[str]) -> Callable[[Pat
         with ExitStack() as held:
             with ledger.locked():
                 candidate = map_candidate(ledger, recorder.name, data, read_sectors(folder / GEOJSON), inputs)
-                manifest = read_map_manifest(folder) | {"ledger": recorder.examined(candidate).statement}
-                write_manifest(folder, manifest)
+                audited = recorder.examined(candidate).statement
+                manifest = read_map_manifest(folder).model_copy(update={"ledger": audited})
+                manifest.write(folder)
                 held.enter_context(recorder.recorded(folder, manifest))
             yield
 
     return recorded
 
 
-def _made_by(manifest: dict[str, Any]) -> MadeBy:
-    if "analysis" in manifest:
-        return MadeBy(manifest["analysis"], manifest["parameters"], {})
-    method = manifest["method"]
-    return MadeBy(method["name"], method["parameters"], manifest["input"]["options"])
+def _made_by(manifest: Manifest | HeatMapManifest) -> MadeBy:
+    if isinstance(manifest, HeatMapManifest):
+        return MadeBy(manifest.analysis, manifest.parameters, {})
+    return MadeBy(manifest.method.name, manifest.method.parameters, manifest.input.options)
 
 
 @dataclass(frozen=True)
@@ -228,14 +234,14 @@ def add_release(
         if not found.passed and not published:
             add_refusal(ledger, candidate, found)
             refuse(candidate.name, found)
-        entry = add_entry(ledger, candidate, found, _made_by(manifest), folder, manifest["files"]).entry
+        entry = add_entry(ledger, candidate, found, _made_by(manifest), folder, manifest.files).entry
         confirm(ledger, entry, in_place=True)
     return Checked(found.passed, found.lines(), entry)
 
 
 def _candidate(
     folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any], independent: bool
-) -> tuple[Candidate, WrittenRelease | None, dict[str, Any]]:
+) -> tuple[Candidate, WrittenRelease | None, Manifest | HeatMapManifest]:
     """Return the candidate of a written release or heat map, its tables, and its manifest."""
     folder = Path(folder)
     if is_heat_map(folder):
@@ -243,35 +249,34 @@ def _candidate(
     manifest, written = releases.sound_release(folder)
     if not written.is_flows:
         raise InputError(folder, "the ledger audits flows and heat maps, and this release holds trajectories.")
-    if manifest["method"]["name"] == DERIVED:
+    if manifest.method.name == DERIVED:
         require_not_violated(check(written, stated_guarantees(manifest)))
         return derived_candidate(ledger, release_name(folder), written, manifest), written, manifest
-    check_auditable(manifest["method"]["name"])
+    check_auditable(manifest.method.name)
     if original is None:
         raise ParameterError(
-            Option("original"), "the audit compares records; give the data that the release was made from."
+            Option("original"), "the audit compares records. Give the data that the release was made from."
         )
     options = {} if isinstance(original, Flows) else original_input_options(manifest, reading)
     flows = releases.read_again(manifest, Flows, original, reading)
     if not isinstance(flows, Flows):
-        raise InputError(folder, "wanted flows.")
+        raise InputError(folder, "Expected flows.")
     releases.refuse_other_original(manifest, written, flows)
-    method = manifest["method"]
-    about = {"k": method["parameters"].get("k", 0), "k_unit": manifest["k_unit"], "independent": independent}
-    about["epsilon"] = method["facts"].get("epsilon_of_the_release")
+    about = {"k": manifest.k or 0, "k_unit": manifest.k_unit, "independent": independent}
+    about["epsilon"] = manifest.method.facts.get("epsilon_of_the_release")
     inputs = inputs_of(ledger, original, FlowReading.checked(options), flows)
     return flow_candidate(ledger, release_name(folder), inputs, flows, written, about), written, manifest
 
 
 def _map_candidate(
     folder: Path, ledger: Ledger, original: Any, reading: dict[str, Any]
-) -> tuple[Candidate, None, dict[str, Any]]:
+) -> tuple[Candidate, None, HeatMapManifest]:
     if original is None:
         raise ParameterError(
-            Option("original"), "the audit compares records; give the data that the map was made from."
+            Option("original"), "the audit compares records. Give the data that the map was made from."
         )
     if folder.is_file():
-        raise InputError(folder, "wanted the folder of a heat map with its manifest; write the map to a folder.")
+        raise InputError(folder, "Expected the folder of a heat map with its manifest. Write the map to a folder.")
     data = read(Trajectories, original, TrajectoryReading.checked(reading), ReadNotes())
     verify_heat_map(folder, data)
     manifest = read_map_manifest(folder)

@@ -14,6 +14,7 @@ from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import RiskEstimate, attack_release
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_files import write_crosswalk, write_derived
+from crowdveil.io.manifest import FileEntry, Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.release_writer import write_release
@@ -28,7 +29,6 @@ from crowdveil.reading import read
 from crowdveil.report.cost_summary import cost_lines, cost_of
 from crowdveil.run.backend import Backend
 from crowdveil.run.ledgers import Recorder, open_recorder
-from crowdveil.run.manifest import file_entry, write_manifest
 from crowdveil.run.releases import add_report
 from crowdveil.run.seeds import ATTACKS, derive_seed, drawn_seed
 from crowdveil.run.stages import FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
@@ -140,7 +140,7 @@ class LocalBackend(Backend):
         self.files = write_release(self.release, self.folder, table_format, self.spec.data_name)
         if isinstance(self.release, FlowRelease):
             self.files |= self._write_derived(options.exports, table_format, self.release.tz)
-        return {role: file_entry(self.folder / name) for role, name in self.files.items()}
+        return {role: FileEntry.of(self.folder / name) for role, name in self.files.items()}
 
     def _write_derived(self, exports: Sequence[str], table_format: str, tz: str) -> dict[str, str]:
         """Write what is derived from the written files. Rows take long to read, and the crosswalk needs the areas alone."""
@@ -165,13 +165,13 @@ class LocalBackend(Backend):
             raise RuntimeError("a run without a ledger is not audited")
         return self.recorder.audit(self.spec, self.data, self.written, counts)
 
-    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+    def report(self, manifest: Manifest, notes: ReadNotes) -> Manifest:
         """Write the report into the temporary folder."""
         add_report(self.folder, self.written, manifest)
         return manifest
 
-    def publish(self, manifest: dict[str, Any]) -> Path:
+    def publish(self, manifest: Manifest) -> Path:
         """Write the manifest, and move the temporary folder to its place."""
-        write_manifest(self.folder, manifest)
+        manifest.write(self.folder)
         self.put_in_place(self.folder, manifest)
         return self.output

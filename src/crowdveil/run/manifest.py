@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -10,12 +11,21 @@ from typing import Any
 
 from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError
-from crowdveil.io.atomic import new_file
-from crowdveil.io.manifest_reader import FORMAT, manifest_text
+from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.io.manifest import (
+    FORMAT,
+    CheckedGuarantee,
+    DataEntry,
+    DecisionEntry,
+    InputEntry,
+    Manifest,
+    MethodEntry,
+    Trial,
+)
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import is_omx
 from crowdveil.io.tiling import Tiling
-from crowdveil.io.written_release import MANIFEST_FILE, file_hash, folder_hash
+from crowdveil.io.written_release import file_hash
 from crowdveil.io.zones import VORONOI, is_voronoi
 from crowdveil.measures.rounding import DEFAULT_K
 from crowdveil.model.flows import Flows
@@ -41,80 +51,71 @@ def build_manifest(
     notes: ReadNotes,
     *,
     counts: str,
-    risk: list[dict[str, Any]] | None,
+    risk: list[Trial] | None,
     people_about: int | None,
     step_seconds: int | None,
-) -> dict[str, Any]:
-    """Return the manifest as plain values.
+    time_zone: str,
+) -> Manifest:
+    """Return the manifest of a run.
 
     `counts` is what k counts, `risk` of attacks before and after (None without an attack), `people_about` the number of people,
     rounded down (None where it is not known or not published), and `step_seconds` the length of a time step (None without one).
     """
     method, options = spec.method, spec.options
-    return {
-        "format": FORMAT,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "crowdveil": __version__,
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in _PACKAGES},
-        "method": {
-            "name": method.name,
-            "status": method.status,
-            "parameters": spec.params.model_dump(mode="json"),
-            "seed_given": spec.seed_given,
-            "facts": dict(solution.facts),
-        },
-        "input": {
-            "data": {"kind": _kind(spec.data), "people_about": people_about},
-            "options": _options(spec.reading),
+    return Manifest(
+        format=FORMAT,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        crowdveil=__version__,
+        python=platform.python_version(),
+        packages={name: version(name) for name in _PACKAGES},
+        method=MethodEntry(
+            name=method.name,
+            status=method.status,
+            parameters=spec.params.model_dump(mode="json"),
+            seed_given=spec.seed_given,
+            facts=dict(solution.facts),
+        ),
+        input=InputEntry(
+            data=DataEntry(kind=_kind(spec.data), people_about=people_about),
+            options=_options(spec.reading),
             **notes.published(spec.k or DEFAULT_K),
-        },
-        "step_seconds": step_seconds,
-        "k_unit": counts,
-        "guarantees": guarantee_entries(checked),
-        "original_ids_published": False,
-        "cost": solution.cost,
-        "distortion": solution.distortion,
-        "risk": risk,
-        "decision": {name: value for name in DECISION if (value := getattr(options, name)) is not None},
-        "files": files,
-    }
+        ),
+        step_seconds=step_seconds,
+        time_zone=time_zone,
+        k=spec.k,
+        k_unit=counts,
+        guarantees=guarantee_entries(checked),
+        original_ids_published=False,
+        cost=solution.cost,
+        distortion=solution.distortion,
+        risk=risk,
+        decision=DecisionEntry(**{n: value for n in DECISION if (value := getattr(options, n)) is not None}),
+        files=files,
+    )
 
 
-def guarantee_entries(checked: Findings) -> list[dict[str, Any]]:
+def guarantee_entries(checked: Sequence[tuple[Guarantee, Finding]]) -> list[CheckedGuarantee]:
     """Return guarantees and what was found of each, as the manifest lists them."""
     return [
-        {
-            "name": guarantee.name,
-            "kind": guarantee.kind,
-            "parameters": guarantee.model_dump(mode="json"),
-            "statement": guarantee.statement(),
-            "outcome": finding.outcome.value,
-            "checked": finding.detail,
-            "with_original": finding.with_original,
-        }
+        CheckedGuarantee(
+            name=guarantee.name,
+            kind=guarantee.kind,
+            parameters=guarantee.model_dump(mode="json"),
+            statement=guarantee.statement(),
+            outcome=finding.outcome.value,
+            checked=finding.detail,
+            with_original=finding.with_original,
+        )
         for guarantee, finding in checked
     ]
 
 
-def file_entry(path: Path) -> dict[str, Any]:
-    """Return name and hash of a file of a release, or of a folder of part files with the hash of each."""
-    if not path.is_dir():
-        return {"name": path.name, "sha256": file_hash(path)}
-    return folder_entry(path.name, {part.name: file_hash(part) for part in path.iterdir()})
-
-
-def folder_entry(name: str, parts: dict[str, str]) -> dict[str, Any]:
-    """Return the entry of a folder of part files, from the hash of each."""
-    return {"name": name, "sha256": folder_hash(parts), "parts": dict(sorted(parts.items()))}
-
-
 def _options(reading: Params) -> dict[str, Any]:
-    """Return the options that differ from their defaults; files by their hash."""
+    """Return the options that differ from their defaults; files by their hash. The time zone stands in the manifest itself."""
     given = {
         n: getattr(reading, n)
         for n, f in type(reading).model_fields.items()
-        if _differs(getattr(reading, n), f.default)
+        if n != "tz" and _differs(getattr(reading, n), f.default)
     }
     return {n: _described(value) if n in FILES else value for n, value in given.items()}
 
@@ -146,29 +147,29 @@ def _described(data: Any) -> dict[str, str]:
     return {"type": type(data).__name__}
 
 
-def original_input_options(manifest: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def original_input_options(manifest: Manifest, given: dict[str, Any]) -> dict[str, Any]:
     """Return the input options of a release, to read its original; files of zones and trees are compared with the manifest.
 
     The manifest has only the hash of a file, so that files must be among the options that are `given`.
     Trees and partitions are left out: they do not change flows.
     """
-    before = manifest["input"]
-    for name in [name for name in FILES if name in before["options"]]:
+    before = manifest.input.options
+    for name in [name for name in FILES if name in before]:
         if name in given:
-            _must_be_the_same(given[name], before["options"][name], name)
-        elif Tiling.of(before["options"][name].get("name")) is not None:
-            given = {**given, name: before["options"][name]["name"]}
+            _must_be_the_same(given[name], before[name], name)
+        elif Tiling.of(before[name].get("name")) is not None:
+            given = {**given, name: before[name]["name"]}
         elif name not in (*NOT_OF_FLOWS, *ONLY_CHECKED):
-            raise ParameterError(f"the release was made with a file of {name}; give it with {Option(name)}.")
-    options = {name: value for name, value in before["options"].items() if name not in FILES} | given
+            raise ParameterError(f"the release was made with a file of {name}. Give it with {Option(name)}.")
+    options = {name: value for name, value in before.items() if name not in FILES} | {"tz": manifest.time_zone} | given
     return {name: value for name, value in options.items() if name not in NOT_OF_FLOWS}
 
 
-def refuse_other_counts(manifest: dict[str, Any], counts: str) -> None:
+def refuse_other_counts(manifest: Manifest, counts: str) -> None:
     """Raise if k counts something else in the original than in its release, unless trajectories were asked for."""
-    before = manifest["k_unit"]
+    before = manifest.k_unit
     if counts != before and before != "trajectories":
-        raise InputError(f"the original counts {counts}, but the release counts {before}; read it as for the release.")
+        raise InputError(f"the original counts {counts}, but the release counts {before}. Read it as for the release.")
 
 
 def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
@@ -179,9 +180,3 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
             f"this is not the file that the release was made with (its SHA-256 differs from the manifest's); "
             f"give that with {Option(option)}.",
         )
-
-
-def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
-    """Write the manifest into the release's folder atomically."""
-    with new_file(folder / MANIFEST_FILE, overwrite=True) as file:
-        file.write_text(manifest_text(manifest), encoding="utf-8", newline="\n")

@@ -12,7 +12,7 @@ from crowdveil.errors import GuaranteeViolatedError, InputError, Option, Paramet
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.io.atomic import new_file, recover
 from crowdveil.io.derived_files import CROSSWALK_FILE, write_crosswalk
-from crowdveil.io.manifest_reader import read_manifest
+from crowdveil.io.manifest import Manifest, read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import read_pairing
 from crowdveil.io.release_reader import load_trajectory_release
@@ -28,10 +28,11 @@ REPORT_ROWS = 5_000_000
 """Published rows of which a report is drawn at most, where they do not lie in memory."""
 
 
-def without_report(manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+def without_report(manifest: Manifest, notes: ReadNotes) -> Manifest:
     """Return the manifest of a release with too many rows for a report, with a note that says so."""
     notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
-    return manifest | {"input": manifest["input"] | {"notes": [*manifest["input"]["notes"], notes.messages[-1]]}}
+    told = manifest.input.model_copy(update={"notes": [*manifest.input.notes, notes.messages[-1]]})
+    return manifest.model_copy(update={"input": told})
 
 
 def verify(
@@ -63,13 +64,13 @@ def verified(
     checked = _checked(written, guarantees, manifest, original, reading or {}, pairing)
     if not any(finding.violated for _, finding in checked):
         refuse_other_report(Path(folder), manifest, written)
-    return checked, manifest["k_unit"]
+    return checked, manifest.k_unit
 
 
 def _checked(
     written: WrittenRelease,
     guarantees: tuple[Guarantee, ...],
-    manifest: dict[str, Any],
+    manifest: Manifest,
     original: Any,
     reading: dict[str, Any],
     pairing: Any,
@@ -79,7 +80,7 @@ def _checked(
         return check(written, guarantees)
     if written.is_flows:
         if pairing is not None:
-            raise ParameterError(Option("pairing"), "a release of flows has no pairing; leave it out.")
+            raise ParameterError(Option("pairing"), "a release of flows has no pairing. Leave it out.")
         return check(written, guarantees, read_again(manifest, Flows, original, reading))
     data, source = read_again(manifest, Trajectories, original, reading), None
     if pairing is not None and isinstance(data, Trajectories):
@@ -91,20 +92,20 @@ def release_of_file(path: Path) -> Path:
     """Return the folder of a release if `path` is the data file in it, else the path itself."""
     if not path.is_file() or not (path.parent / MANIFEST_FILE).is_file():
         return path
-    named = read_manifest(path.parent)["files"]["data"]["name"]
+    named = read_manifest(path.parent).file_names.get("data")
     return path.parent if named == path.name else path
 
 
-def open_release(folder: Path) -> tuple[dict[str, Any], WrittenRelease]:
+def open_release(folder: Path) -> tuple[Manifest, WrittenRelease]:
     """Return the manifest and the files of a release; raise if a file was changed."""
     recover(folder)
     manifest = read_manifest(folder)
     stated_guarantees(manifest)  # raises on one that is unknown, and if one is missing
-    written = read_release(folder, {role: entry["name"] for role, entry in manifest["files"].items()})
-    checked = list(manifest["files"].values())
-    gone = [e["name"] for e in checked if not (folder / e["name"]).exists()]
+    written = read_release(folder, manifest.file_names)
+    checked = list(manifest.files.values())
+    gone = [entry.name for entry in checked if not (folder / entry.name).exists()]
     refuse_missing_files(folder, gone)
-    changed = [e["name"] for e in checked if file_hash(folder / e["name"]) != e["sha256"]]
+    changed = [entry.name for entry in checked if file_hash(folder / entry.name) != entry.sha256]
     refuse_changed_files(folder, changed)
     return manifest, written
 
@@ -123,18 +124,18 @@ def refuse_changed_files(folder: Path | str, names: list[str]) -> None:
         )
 
 
-def refuse_unlisted_files(folder: Path, manifest: dict[str, Any]) -> None:
+def refuse_unlisted_files(folder: Path, manifest: Manifest) -> None:
     """Raise if the folder holds files that the manifest does not list: they would be published without any check."""
-    known = {entry["name"] for entry in manifest["files"].values()} | {MANIFEST_FILE, REPORT_FILE}
+    known = set(manifest.file_names.values()) | {MANIFEST_FILE, REPORT_FILE}
     more = sorted(path.name for path in folder.iterdir() if path.name not in known)
     if more:
         raise GuaranteeViolatedError(
             folder,
-            f"it holds {counted(len(more), 'file')} that the manifest does not list; remove what is no part of it.",
+            f"it holds {counted(len(more), 'file')} that the manifest does not list. Remove what is no part of it.",
         )
 
 
-def refuse_other_report(folder: Path, manifest: dict[str, Any], written: WrittenRelease) -> None:
+def refuse_other_report(folder: Path, manifest: Manifest, written: WrittenRelease) -> None:
     """Raise if the report is not that of the files: it names the SHA-256 of the manifest, which therefore cannot list it.
 
     The report of another version of Crowdveil looks different; of it only that hash is checked.
@@ -144,7 +145,7 @@ def refuse_other_report(folder: Path, manifest: dict[str, Any], written: Written
     from crowdveil.report.html import public_report  # here, since a release without a report needs none
 
     text = (folder / REPORT_FILE).read_text(encoding="utf-8")
-    if manifest["crowdveil"] == __version__:
+    if manifest.crowdveil == __version__:
         same = text == public_report(written, manifest)
     else:
         same = file_hash(folder / MANIFEST_FILE) in text
@@ -155,26 +156,26 @@ def refuse_other_report(folder: Path, manifest: dict[str, Any], written: Written
         )
 
 
-def refuse_other_crosswalk(folder: Path, manifest: dict[str, Any], written: WrittenRelease) -> None:
+def refuse_other_crosswalk(folder: Path, manifest: Manifest, written: WrittenRelease) -> None:
     """Raise if the crosswalk is not that of the areas."""
-    entry = manifest["files"].get("crosswalk")
+    entry = manifest.files.get("crosswalk")
     if entry is None:
         return
     with TemporaryDirectory(prefix="crowdveil-") as again:
         write_crosswalk(written.features, Path(again))
-        same = (Path(again) / CROSSWALK_FILE).read_bytes() == (folder / entry["name"]).read_bytes()
+        same = (Path(again) / CROSSWALK_FILE).read_bytes() == (folder / entry.name).read_bytes()
     if not same:
-        raise GuaranteeViolatedError(folder, f"{entry['name']} is not that of the areas; do not publish the release.")
+        raise GuaranteeViolatedError(folder, f"{entry.name} is not that of the areas; do not publish the release.")
 
 
-def sound_release(folder: Path) -> tuple[dict[str, Any], WrittenRelease]:
+def sound_release(folder: Path) -> tuple[Manifest, WrittenRelease]:
     """Open a release whose content is to be shown: its tables must be well-formed too."""
     manifest, written = open_release(folder)
     validate_release_tables(written)
     return manifest, written
 
 
-def add_report(folder: Path, written: WrittenRelease, manifest: dict[str, Any]) -> None:
+def add_report(folder: Path, written: WrittenRelease, manifest: Manifest) -> None:
     """Write the report of a release into its folder.
 
     The report names the SHA-256 of the manifest, which is final by now and lists no report.
@@ -192,16 +193,17 @@ def report_again(folder: Path) -> Path:
     return folder / REPORT_FILE
 
 
-def refuse_other_original(manifest: dict[str, Any], written: WrittenRelease, original: Flows) -> None:
+def refuse_other_original(manifest: Manifest, written: WrittenRelease, original: Flows) -> None:
     """Raise if a release was not made from these flows. The manifest names no file, so that volumes are compared."""
     from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes  # here, since rides have none
 
-    volumes = [e for e in manifest["guarantees"] if e["name"] in (TrueVolumes.name, BoundedVolumes.name)]
-    findings = check(written, tuple(guarantee_from_manifest(entry) for entry in volumes), original) if volumes else []
+    names = (TrueVolumes.name, BoundedVolumes.name)
+    volumes = [guarantee_from_manifest(e.name, e.parameters) for e in manifest.guarantees if e.name in names]
+    findings = check(written, tuple(volumes), original) if volumes else []
     if any(finding.violated for _, finding in findings):
         raise InputError(
             "original",
-            "the release was made from other data, for its volumes differ; give the data that it was made from.",
+            "the release was made from other data, for its volumes differ. Give the data that it was made from.",
         )
 
 
@@ -215,9 +217,9 @@ def with_pairing(release: TrajectoryRelease, pairing: Any, original: Trajectorie
     return replace(release, source=read_pairing(pairing, original, published_ids(len(release))))
 
 
-def read_again(manifest: dict[str, Any], takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
+def read_again(manifest: Manifest, takes: type, original: Any, given: dict[str, Any]) -> Flows | Trajectories:
     """Read the original with the input options of the release."""
     options = READINGS[takes].checked({} if isinstance(original, takes) else original_input_options(manifest, given))
-    data: Flows | Trajectories = read(takes, original, options, ReadNotes(), person_ids=manifest["k_unit"] == "people")
+    data: Flows | Trajectories = read(takes, original, options, ReadNotes(), person_ids=manifest.k_unit == "people")
     refuse_other_counts(manifest, data.k_unit)
     return data

@@ -17,6 +17,7 @@ from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import tally
 from crowdveil.io.atomic import new_folder
 from crowdveil.io.derived_files import with_area_names
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, REPORT_FILE, WrittenRelease, read_release
 from crowdveil.model.tabular import Table, TableProperty
@@ -34,7 +35,7 @@ class Result:
     ----------
     folder
         Where it is; None for a release in memory.
-    manifest
+    stated
         Its manifest.
     release
         The release as a model; None on a cluster, where it stays.
@@ -47,7 +48,7 @@ class Result:
     """
 
     folder: Path | str | None
-    manifest: dict[str, Any]
+    stated: Manifest
     release: Any
     notes: ReadNotes
     cost: list[str]
@@ -56,8 +57,12 @@ class Result:
     @property
     def k(self) -> int | None:
         """The smallest group size; None for a method without one."""
-        k: int | None = self.manifest["method"]["parameters"].get("k")
-        return k
+        return self.stated.k
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """The manifest as plain values, as in manifest.json."""
+        return self.stated.plain()
 
     def summary(self) -> str:
         """Return what is guaranteed, what it cost, and where the report is, as text."""
@@ -65,15 +70,15 @@ class Result:
 
     def lines(self) -> list[str]:
         """Return what is guaranteed, and what it cost, for the person who ran it."""
-        manifest = self.manifest
-        guaranteed = [f"  {p['outcome']:<13}{p['statement']}" for p in manifest["guarantees"]]
-        if manifest["method"]["status"] == "heuristic":
+        manifest = self.stated
+        guaranteed = [f"  {entry.outcome:<13}{entry.statement}" for entry in manifest.guarantees]
+        if manifest.method.status == "heuristic":
             guaranteed.append("  no guarantee of anonymity: this method is a heuristic")
         guaranteed.append(f"  checked  {self._tally()}")
         return [*guaranteed, *(f"  {line}" for line in (*self.cost, *over_budget(manifest), *self._look()))]
 
     def _tally(self) -> str:
-        return tally([(entry["outcome"], entry["with_original"]) for entry in self.manifest["guarantees"]])
+        return tally([(entry.outcome, entry.with_original) for entry in self.stated.guarantees])
 
     def _look(self) -> list[str]:
         """Return how coarse the release is, and where its report is; nothing for a release on a cluster or in memory."""
@@ -82,18 +87,18 @@ class Result:
         if not isinstance(self.folder, Path):
             return []
         report = self.folder / REPORT_FILE
-        return [coarseness(self.written, self.manifest), *([f"open {report}"] if report.exists() else [])]
+        return [coarseness(self.written, self.stated), *([f"open {report}"] if report.exists() else [])]
 
     def __repr__(self) -> str:
         where = "in memory" if self.folder is None else f"in {self.folder}"
         size = "" if self.release is None else f"{self.release.summary()}; "
-        return f"<Result of {self.manifest['method']['name']}: {size}{self._tally()} {where}>"
+        return f"<Result of {self.stated.method.name}: {size}{self._tally()} {where}>"
 
     def _repr_html_(self) -> str:
         """Return guarantees, loss and a small map, as a notebook shows them."""
         from crowdveil.report.notebook import result_html
 
-        return result_html(self.manifest, self.cost, self.notes.sentences(), self.written)
+        return result_html(self.stated, self.cost, self.notes.sentences(), self.written)
 
     @property
     def flows(self) -> Table:
@@ -126,20 +131,20 @@ class Result:
     def _table(self, wanted: str, table: Any) -> Table:
         held = "flows" if self.written.is_flows else "trajectories"
         if held != wanted:
-            raise InputError("release", f"it holds {held}, not {wanted}; use .{held}.")
+            raise InputError("release", f"it holds {held}, not {wanted}. Use .{held}.")
         return Table(table)
 
     @cached_property
     def written(self) -> WrittenRelease:
         """The release as read from its files."""
         with self.opened() as folder:
-            return read_release(folder, {role: entry["name"] for role, entry in self.manifest["files"].items()})
+            return read_release(folder, self.stated.file_names)
 
     @contextmanager
     def opened(self) -> Iterator[Path]:
         """Give the folder of the release; for one in memory a temporary folder with its files."""
         if isinstance(self.folder, str):
-            raise InputError(self.folder, "the release is on a cluster; read it with Spark.")
+            raise InputError(self.folder, "the release is on a cluster. Read it with Spark.")
         if self.folder is not None:
             yield self.folder
             return
@@ -175,7 +180,7 @@ class Result:
         """Return the report, which a notebook shows; `.save(file)` writes it."""
         from crowdveil.report.html import public_report
 
-        return Report(public_report(self.written, self.manifest))
+        return Report(public_report(self.written, self.stated))
 
     @property
     def plot(self) -> Plots:
@@ -288,7 +293,7 @@ class Plots:
     def _draw(self, kind: str, original: Any, options: dict[str, Any], ax: Any) -> Picture:
         from crowdveil.run.pictures import draw_picture
 
-        picture = draw_picture(kind, [(self.result.manifest, self.result.written)], original, options, ReadNotes())
+        picture = draw_picture(kind, [(self.result.stated, self.result.written)], original, options, ReadNotes())
         if ax is not None:
             picture.show(ax)
         return picture

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crowdveil.guarantees import Finding, Guarantee
+from crowdveil.io.manifest import FileEntry, LedgerEntry, Manifest
 from crowdveil.methods.base import Method
 from crowdveil.model.release import Release
 from crowdveil.params import Params
@@ -17,7 +18,7 @@ from crowdveil.run.options import RunOptions
 
 Guarantees = tuple[Guarantee, ...]
 Findings = list[tuple[Guarantee, Finding]]
-FileEntries = dict[str, dict[str, Any]]
+FileEntries = dict[str, FileEntry]
 """Files of a release by role, each with name and hash, as the manifest lists them."""
 
 
@@ -82,12 +83,12 @@ class LedgerAudit:
         Sentences for the person who ran it. Confidential.
     """
 
-    statement: dict[str, Any]
+    statement: LedgerEntry
     lines: list[str]
 
 
 class Recorder(Protocol):
     """What records a release in a ledger."""
 
-    def recorded(self, folder: Path, manifest: dict[str, Any]) -> AbstractContextManager[None]:
+    def recorded(self, folder: Path, manifest: Manifest) -> AbstractContextManager[None]:
         """Record a release that is moved to its place inside."""

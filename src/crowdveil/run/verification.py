@@ -10,6 +10,7 @@ from crowdveil import guarantees as library
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import require_not_violated
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.methods.base import Facts, Method, RowSemantics
@@ -56,18 +57,18 @@ def structural_guarantees(method: Method, params: Params, *, repeated: bool = Fa
     return (library.WellFormedTrajectories(),)
 
 
-def stated_guarantees(manifest: dict[str, Any]) -> tuple[Guarantee, ...]:
+def stated_guarantees(manifest: Manifest) -> tuple[Guarantee, ...]:
     """Return the guarantees that a manifest states; raise where it lacks one that its method gives with its parameters."""
-    stated = tuple(guarantee_from_manifest(entry) for entry in manifest["guarantees"])
-    name = manifest["method"]["name"]
+    stated = tuple(guarantee_from_manifest(entry.name, entry.parameters) for entry in manifest.guarantees)
+    name = manifest.method.name
     if name == DERIVED:
         return _guarantees_of_derived(manifest, stated)
     try:
         method = find_method(name)
-        params = method.params.checked(manifest["method"]["parameters"])
+        params = method.params.checked(manifest.method.parameters)
     except ParameterError:
         raise InputError(
-            f"the manifest names the method {name} with parameters that this version does not know; use the version in it."
+            f"the manifest names the method {name} with parameters that this version does not know. Use the version in it."
         ) from None
     for needed in (*method.guarantees(params, _facts(manifest)), *structural_guarantees(method, params)):
         alike = (g for g in stated if type(g) is type(needed))
@@ -83,31 +84,32 @@ DERIVED = "derive"
 """The method that the manifest of a derived release names."""
 
 
-def _guarantees_of_derived(manifest: dict[str, Any], stated: tuple[Guarantee, ...]) -> tuple[Guarantee, ...]:
+def _guarantees_of_derived(manifest: Manifest, stated: tuple[Guarantee, ...]) -> tuple[Guarantee, ...]:
     """Return the guarantees of a derived release; raise where it lacks one that every such release has."""
-    k = manifest["method"]["parameters"].get("k")
     kinds = {type(guarantee) for guarantee in stated}
-    groups = [g for g in stated if isinstance(g, library.FlowKAnonymity) and (g.k, g.k_unit) == (k, manifest["k_unit"])]
-    if not groups or not {library.SumsOfParent, library.WellFormedFlows} <= kinds or "parent" not in manifest:
+    groups = [
+        g for g in stated if isinstance(g, library.FlowKAnonymity) and (g.k, g.k_unit) == (manifest.k, manifest.k_unit)
+    ]
+    if not groups or not {library.SumsOfParent, library.WellFormedFlows} <= kinds or manifest.parent is None:
         raise GuaranteeViolatedError(
             "the manifest does not state a guarantee that every derived release has; it was changed, so do not publish it."
         )
     return stated
 
 
-def _facts(manifest: dict[str, Any]) -> Facts:
+def _facts(manifest: Manifest) -> Facts:
     """Return what a manifest says of the data that guarantees depend on; what follows from places is not compared."""
-    return Facts(manifest["k_unit"], _has_weights(manifest), step_s=manifest["step_seconds"])
+    return Facts(manifest.k_unit, _has_weights(manifest), step_s=manifest.step_seconds)
 
 
-def _has_weights(manifest: dict[str, Any]) -> bool:
+def _has_weights(manifest: Manifest) -> bool:
     """Return whether trips have weights: then their column is an input option, and the cost has the loss by rounding.
 
     Flows in memory need no option.
     """
-    read_from, rounded = manifest["input"], "flows_rounded_to_0_percent" in manifest["cost"]
-    in_memory = read_from.get("data", {}).get("kind") == "model"
-    if not in_memory and rounded != (read_from["options"].get("weight") is not None):
+    rounded = "flows_rounded_to_0_percent" in manifest.cost
+    in_memory = manifest.input.data.kind == "model"
+    if not in_memory and rounded != (manifest.input.options.get("weight") is not None):
         raise GuaranteeViolatedError(
             "the manifest contradicts itself on whether trips have weights; it was changed, so do not publish the release."
         )
@@ -125,15 +127,15 @@ def validate_release_tables(written: WrittenRelease) -> None:
     require_not_violated([(form, form.check(written))])
 
 
-def without_exact_figures(manifest: dict[str, Any]) -> dict[str, Any]:
+def without_exact_figures(manifest: Manifest) -> Manifest:
     """Return the manifest of a noisy release without exact figures of the data, which would undo the noise."""
-    cost, read_from = manifest["cost"], manifest["input"]
-    return manifest | {
-        "risk": manifest["risk"] and [trial | {"risk_percent_before": None} for trial in manifest["risk"]],
-        "input": read_from
-        | {"notes": [], "dropped": {}, "dropped_percent": None, "data": read_from["data"] | {"people_about": None}},
-        "cost": {name: value for name, value in cost.items() if name != "suppressed_volume_percent"},
-    }
+    data = manifest.input.data.model_copy(update={"people_about": None})
+    nothing: dict[str, Any] = {"notes": [], "dropped": {}, "dropped_percent": None, "data": data}
+    trials = manifest.risk and [trial.model_copy(update={"risk_percent_before": None}) for trial in manifest.risk]
+    cost = {name: value for name, value in manifest.cost.items() if name != "suppressed_volume_percent"}
+    return manifest.model_copy(
+        update={"risk": trials, "input": manifest.input.model_copy(update=nothing), "cost": cost}
+    )
 
 
 def add_run_warnings(
@@ -205,5 +207,5 @@ def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = Tru
     if isinstance(k, int) and crowd < k:
         most = "" if exact else "at most "
         raise InputError(
-            Option("k"), f"wanted at most the {counts} in the data, {most}{crowd:,}, but got {k:,}; choose a smaller k."
+            Option("k"), f"Expected at most the {counts} in the data, {most}{crowd:,}, got {k:,}. Choose a smaller k."
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from crowdveil.errors import CrowdveilError, CrowdveilWarning, as_argument
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
 from crowdveil.progress import progress_bar
@@ -35,10 +36,10 @@ def check_outputs(output: str | Path | None, plot: str | Path | None) -> None:
         check_picture(plot)
 
 
-def row_semantics_of(manifest: dict[str, Any]) -> RowSemantics:
+def row_semantics_of(manifest: Manifest) -> RowSemantics:
     """Return what the volumes of a release are; exact where its method is not installed."""
     try:
-        return find_method(manifest["method"]["name"]).row_semantics
+        return find_method(manifest.method.name).row_semantics
     except CrowdveilError:
         return "exact"
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import slow_param
+from manifests import manifest_of
 
 import crowdveil
 from crowdveil.errors import CrowdveilError, InputError
@@ -235,8 +236,8 @@ def _published(made: Path, area: str) -> bool:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("flows",), "wanted a release, or the original"),
-        (("flows", "cabs"), "wanted a release of flows"),
+        (("flows",), "Expected a release, or the original"),
+        (("flows", "cabs"), "Expected a release of flows"),
         (("coarsening", "out", "--original", "flows.csv"), "No such option"),
         (("chord", "out"), "there is no plot chord"),
         (("destinations", "out", "--zone", "z5"), "needs the zones"),
@@ -260,7 +261,7 @@ def test_bad_input_is_one_sentence(
 
 def test_titles_of_several_releases_list_what_differs() -> None:
     both = [
-        {"method": {"name": "joint", "parameters": {"k": k, "suppress": share}}, "step_seconds": step}
+        manifest_of({"name": "joint", "parameters": {"k": k, "suppress": share}}, k=k, step_seconds=step)
         for k, share, step in ((10, 0.1, 3600), (10, 0.05, 86400))
     ]
     assert [flow_panels.release_title(one, both) for one in both] == [
@@ -274,7 +275,7 @@ def test_kinds_from_python(made: Path) -> None:
     manifest, written = sound_release(made / "out")
     picture = pictures.draw_picture("matrix", [(manifest, written)], None, {}, ReadNotes(), form="svg")
     assert picture._repr_svg_() is not None and picture._repr_png_() is None
-    with pytest.raises(CrowdveilError, match="wanted one of"):
+    with pytest.raises(CrowdveilError, match="Expected one of"):
         crowdveil.plot("pie", made / "out")
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from crowdveil.errors import InputError, Option
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.area_labels import zone_labels
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
-from crowdveil.report.flow_page import time_zone
 from crowdveil.report.flow_picture import FlowPicture, all_flows, sum_by_pair
 from crowdveil.report.plots.drawing import frame_around
 from crowdveil.report.shapes import PictureFrame, Rings
@@ -65,17 +65,17 @@ class FlowPanel:
         return tiles
 
 
-def released_panel(written: WrittenRelease, manifest: Mapping[str, Any], at: str | None, title: str) -> FlowPanel:
+def released_panel(written: WrittenRelease, manifest: Manifest, at: str | None, title: str) -> FlowPanel:
     """Return the flows of a written release; `at` chooses time steps by the beginning of their local time.
 
     Trips of rows that span several time steps are then spread evenly over these.
     """
-    tz = time_zone(written, dict(manifest))
+    tz = manifest.time_zone
     flows, t = all_flows(written, tz)
     flows = replace(flows, rings=Rings.of_geometries([feature.get("geometry") for feature in written.features]))
-    panel = FlowPanel.of(title, False, flows, written.tile_names, _chosen(t, tz, at), manifest["k_unit"])
+    panel = FlowPanel.of(title, False, flows, written.tile_names, _chosen(t, tz, at), manifest.k_unit)
     if at is not None and not len(panel.flows.volume):
-        raise InputError(Option("at"), "the release has no flow in such a time step; name one of its time steps.")
+        raise InputError(Option("at"), "the release has no flow in such a time step. Name one of its time steps.")
     return panel
 
 
@@ -91,7 +91,7 @@ def original_panel(flows: Flows, at: str | None) -> FlowPanel:
     chosen = _chosen(t, flows.tz, at)
     panel = FlowPanel.of(ORIGINAL, True, drawn, [str(name) for name in zones.ids], chosen)
     if at is not None and not len(panel.flows.volume):
-        raise InputError(Option("at"), "the original has no trip in such a time step; name another.")
+        raise InputError(Option("at"), "the original has no trip in such a time step. Name another.")
     return panel
 
 
@@ -106,9 +106,9 @@ def _chosen(t: Ints, tz: str, at: str | None) -> Mask:
     return chosen
 
 
-def release_title(manifest: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()) -> str:
+def release_title(manifest: Manifest, others: Sequence[Manifest] = ()) -> str:
     """Return the method and k of a release, and its parameters that differ from those of others that are shown with it."""
-    method, facts = manifest["method"], _parameters(manifest)
+    method, facts = manifest.method.name, _parameters(manifest)
     named = [f"k = {facts['k']:,}"] if facts.get("k") is not None else []
     theirs = [_parameters(other) for other in others]
     named += [
@@ -116,14 +116,14 @@ def release_title(manifest: Mapping[str, Any], others: Sequence[Mapping[str, Any
         for name, value in facts.items()
         if name != "k" and any(name in other and other[name] != value for other in theirs)
     ]
-    return f"release: {', '.join([method['name'], *named])}"
+    return f"release: {', '.join([method, *named])}"
 
 
-def _parameters(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _parameters(manifest: Manifest) -> dict[str, Any]:
     """Return the parameters of a release, with the length of its time steps."""
-    seconds = manifest.get("step_seconds")
+    seconds = manifest.step_seconds
     step = "all" if seconds is None else f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:g} min"
-    return {**manifest["method"]["parameters"], "step": step}
+    return {**manifest.method.parameters, "step": step}
 
 
 def zone_rings(zones: Zones) -> Rings:

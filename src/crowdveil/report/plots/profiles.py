@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from crowdveil.analysis.calendar import GAPS
 from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.area_labels import explained
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import flow_picture
-from crowdveil.report.flow_page import time_zone
 from crowdveil.report.plots.drawing import Drawing, line_with_gaps
 from crowdveil.report.plots.flow_panels import release_title
 
 MAX_PROFILES, MAX_TICKS = 6, 7
 
 
-def draw_profiles(written: WrittenRelease, manifest: Mapping[str, Any], zones: Sequence[str]) -> Drawing:
+def draw_profiles(written: WrittenRelease, manifest: Manifest, zones: Sequence[str]) -> Drawing:
     """Draw trips that leave and reach areas by time step, for the named areas or those with most trips."""
-    shown, _ = flow_picture.released(written, time_zone(written, dict(manifest)))
+    shown, _ = flow_picture.released(written, manifest.time_zone)
     if not len(shown.volume):
         raise InputError("profiles", "nothing was published, so there is nothing to draw.")
     if len(shown.labels) < 2:
         raise InputError(
-            "profiles", "the release has one time step, and a profile is over several; use shorter time steps."
+            "profiles", "the release has one time step, and a profile is over several. Use shorter time steps."
         )
     missing = [name for name in zones if shown.find(name) < 0]
     if missing:
-        raise ParameterError(Option("zone"), "there is no area of this name in the release; name one of areas.geojson.")
+        raise ParameterError(Option("zone"), "there is no area of this name in the release. Name one of areas.geojson.")
     busiest = np.argsort(-shown.trips, kind="stable")[:MAX_PROFILES].tolist()
     areas = [shown.find(name) for name in zones] or busiest
     steps = len(shown.labels)

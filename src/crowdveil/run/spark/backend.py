@@ -14,6 +14,7 @@ from crowdveil.engine.spark import Frame, GroupFunction, SparkEngine
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.geojson import write_features
+from crowdveil.io.manifest import FileEntry, Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import area_features, area_properties
 from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, REPORT_FILE, WrittenRelease, read_release
@@ -22,7 +23,6 @@ from crowdveil.model.arrays import Ints, Mask
 from crowdveil.progress import Progress
 from crowdveil.run.backend import Backend
 from crowdveil.run.ledgers import Recorder, open_recorder
-from crowdveil.run.manifest import file_entry, folder_entry, write_manifest
 from crowdveil.run.merge_partitions import SUMMARY
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 from crowdveil.run.seeds import drawn_seed
@@ -42,13 +42,13 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         )
     if options.format == "csv" or spec.data_name is not None:
         raise ParameterError(
-            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
+            f"{Option('engine', 'spark')} writes Parquet under its own names. Leave {Option('format', 'csv')} and the name out."
         )
     if options.pairing is not None:
-        raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
+        raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster. Leave it out.")
     if options.keep_unchanged:
         raise ParameterError(
-            Option("keep_unchanged"), "rows of all time steps decide together; leave it out, or run it on one machine."
+            Option("keep_unchanged"), "rows of all time steps decide together. Leave it out, or run it on one machine."
         )
 
 
@@ -121,8 +121,8 @@ class SparkBackend(Backend):
         """Return all files by role, with their hashes. `small` are files that are here, next to the areas."""
         if self.areas is not None:
             small["areas"] = self.here / AREAS_FILE
-        data = folder_entry(self.DATA_FOLDER, file_hashes(self.engine, self.data))
-        return {"data": data, **{role: file_entry(path) for role, path in small.items()}}
+        data = FileEntry.of_parts(self.DATA_FOLDER, file_hashes(self.engine, self.data))
+        return {"data": data, **{role: FileEntry.of(path) for role, path in small.items()}}
 
     @property
     @abstractmethod
@@ -134,18 +134,18 @@ class SparkBackend(Backend):
         """Return whether the published rows are few enough to be fetched."""
         return self.published_rows <= REPORT_ROWS
 
-    def report(self, manifest: dict[str, Any], notes: ReadNotes) -> dict[str, Any]:
+    def report(self, manifest: Manifest, notes: ReadNotes) -> Manifest:
         """Write the report here, if the published rows are few enough to be fetched."""
         if not self.fits_here:
             return without_report(manifest, notes)
-        written = self.fetch({role: entry["name"] for role, entry in manifest["files"].items()})
+        written = self.fetch(manifest.file_names)
         add_report(self.here, written, manifest)
         return manifest
 
-    def publish(self, manifest: dict[str, Any]) -> str:
+    def publish(self, manifest: Manifest) -> str:
         """Copy the small files to the cluster, and move the temporary folder to its place."""
-        write_manifest(self.here, manifest)
-        small = [entry["name"] for role, entry in manifest["files"].items() if role != "data"]
+        manifest.write(self.here)
+        small = [entry.name for role, entry in manifest.files.items() if role != "data"]
         report = [REPORT_FILE] if (self.here / REPORT_FILE).exists() else []
         for name in (*small, *report, MANIFEST_FILE):
             self.engine.files.put(self.here / name, f"{self.folder}/{name}")

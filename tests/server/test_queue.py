@@ -1,16 +1,24 @@
-"""The queue loses nothing, runs nothing twice in effect, and publishes once; on both databases."""
+"""The queue: nothing is lost, nothing is published twice, owners take turns; its tables and database; on both databases."""
 
 from __future__ import annotations
 
+import dataclasses
+import random
+import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from crowdveil.errors import ParameterError
-from crowdveil.server.queue.database import DatabaseUnavailableError, open_database
+from crowdveil.server.queue.database import Database, DatabaseUnavailableError, open_database
+from crowdveil.server.queue.schema import metadata
 from crowdveil.server.queue.store import CRASHES_MOST, LOST_MOST, NewJob, QueuedJob, Store, new_id
-from crowdveil.server.tokens import Limits, Tokens
 
 
 def put(store: Store, owner: str = "anna", **more: object) -> str:
@@ -176,24 +184,148 @@ def test_the_log_says_who_did_what_and_nothing_of_the_data(store: Store) -> None
     assert [line["who"] for line in store.log() if line["job"] == job] == ["anna", "worker"]
 
 
-def test_tokens_are_shown_once_and_kept_hashed(store: Store) -> None:
-    tokens = Tokens(store, Limits(max_seconds=5))
-    assert not tokens.any()
-    token = tokens.create("anna", max_running=2)
-    assert token not in str(tokens.all()) and token not in str(store.db.do("SELECT * FROM tokens"))
-    caller = tokens.caller(token)
-    assert caller is not None and caller.name == "anna" and caller.limits == Limits(max_seconds=5, max_running=2)
-    assert tokens.caller(token + "x") is None and tokens.caller("") is None
-    tokens.revoke("anna")
-    assert tokens.caller(token) is None and tokens.any()
-    with pytest.raises(ParameterError, match="no such token"):
-        tokens.revoke("anna")
+def test_one_with_many_jobs_does_not_hold_up_another(store: Store) -> None:
+    """Two tokens, one with 50 queued jobs: the other's job is the next but one at the latest."""
+    for _ in range(50):
+        put(store, "anna")
+    first = store.claim("w", 60)
+    assert first is not None
+    mine = put(store, "bert")
+    assert store.finish(first, {"lease": first.lease})
+    following = store.claim("w", 60)
+    assert following is not None and following.id == mine
 
 
-def test_two_tokens_of_one_name_are_refused(store: Store) -> None:
-    tokens = Tokens(store)
-    tokens.create("anna")
-    with pytest.raises(ParameterError, match="there is a token of that name"):
-        tokens.create("anna")
-    with pytest.raises(ParameterError, match="max_seconds"):
-        tokens.create("bert", max_seconds=0)
+def test_owners_take_turns_and_each_in_order(store: Store) -> None:
+    jobs = {owner: [put(store, owner) for _ in range(3)] for owner in ("anna", "bert", "cleo")}
+    taken = []
+    while (job := store.claim("w", 60)) is not None:
+        taken.append((job.owner, job.id))
+        assert store.finish(job, {"lease": job.lease})
+    assert [owner for owner, _ in taken] == ["anna", "bert", "cleo"] * 3
+    assert all([job for owner, job in taken if owner == name] == there for name, there in jobs.items())
+
+
+@dataclasses.dataclass
+class Twin:
+    """The rule in plain Python."""
+
+    queued: list[tuple[str, str, int]]
+    running: list[tuple[str, str]]
+    turns: dict[str, int]
+
+    def next(self) -> str | None:
+        firsts: dict[str, tuple[int, str, int]] = {}
+        for place, (owner, job, most) in enumerate(self.queued):
+            firsts.setdefault(owner, (place, job, most))
+        busy = {owner: sum(who == owner for who, _ in self.running) for owner in firsts}
+        free = [
+            (busy[owner], self.turns.get(owner, 0), place, job)
+            for owner, (place, job, most) in firsts.items()
+            if busy[owner] < most
+        ]
+        return min(free)[3] if free else None
+
+
+def test_the_order_is_that_of_the_plain_rule(store: Store) -> None:
+    chance, twin, held, turn = random.Random(7), Twin([], [], {}), {}, 0
+    most = {name: chance.choice([1, 2, 4]) for name in "abcdef"}
+    for _ in range(120):
+        what = chance.random()
+        if what < 0.4:
+            owner = chance.choice("aaaaabcdef")
+            twin.queued.append((owner, put(store, owner, max_running=most[owner]), most[owner]))
+        elif what < 0.75:
+            wanted, job = twin.next(), store.claim("w", 60)
+            assert (None if job is None else job.id) == wanted
+            if job is not None:
+                turn += 1
+                twin.queued = [entry for entry in twin.queued if entry[1] != job.id]
+                twin.running.append((job.owner, job.id))
+                twin.turns[job.owner], held[job.id] = turn, job
+                time.sleep(0.002)  # the clock of SQLite counts milliseconds
+        elif twin.running:
+            owner, name = twin.running.pop(chance.randrange(len(twin.running)))
+            assert store.finish(held.pop(name), {"lease": "x"})
+
+
+def test_nobody_starves(store: Store) -> None:
+    """However many new jobs come from others, a job is taken after one turn of each of them."""
+    for owner in "abcde":
+        put(store, owner, max_running=1)
+    mine, seen = put(store, "zoe"), 0
+    while (job := store.claim("w", 60)) is not None and job.id != mine:
+        assert store.finish(job, {"lease": job.lease})
+        put(store, job.owner, max_running=1)
+        seen += 1
+        assert seen <= 5
+    assert job is not None
+
+
+def tables(database: Database) -> dict[str, Any]:
+    """What tables look like: columns with types, and indexes."""
+    with database.engine.connect() as connection:
+        seen = sa.inspect(connection)
+        return {
+            table: (
+                seen.get_pk_constraint(table)["constrained_columns"],
+                {c["name"]: (str(c["type"]), c["nullable"], str(c["default"])) for c in seen.get_columns(table)},
+                {i["name"]: i["column_names"] for i in seen.get_indexes(table)},
+                sorted(tuple(u["column_names"]) for u in seen.get_unique_constraints(table)),
+            )
+            for table in seen.get_table_names()
+            if table != "alembic_version"
+        }
+
+
+def test_the_migration_makes_the_tables_of_the_program(database_url: str) -> None:
+    database = Store(open_database(database_url)).db
+    migrated = tables(database)
+    metadata.drop_all(database.engine)
+    metadata.create_all(database.engine)
+    assert set(migrated) == {"jobs", "tokens", "log"} and tables(database) == migrated
+
+
+def test_servers_that_start_at_once_make_the_tables_once(database_url: str) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        stores = list(pool.map(lambda _: Store(open_database(database_url)), range(4)))
+    assert all(store.counts() == {} for store in stores)
+
+
+def test_a_newer_database_is_refused(database_url: str) -> None:
+    store = Store(open_database(database_url))
+    store.db.do("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(ParameterError, match="revision 0001 or older, got 9999"):
+        Store(open_database(database_url))
+
+
+def test_a_command_that_only_reads_makes_nothing(database_url: str) -> None:
+    database = open_database(database_url)
+    Store(database, create=False)
+    assert tables(database) == {}
+
+
+def test_a_database_that_is_removed_is_not_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.sqlite"
+    path.touch()
+    store = Store(open_database(f"sqlite:///{path}"))
+    store.say("anna", "did something")
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(tmp_path / "backup")) as backup:
+        source.backup(backup)
+    path.unlink()
+    for _ in range(2):
+        with pytest.raises(DatabaseUnavailableError):
+            store.say("anna", "did more")
+        assert not path.exists()
+    for beside in tmp_path.glob("jobs.sqlite-*"):
+        beside.unlink()
+    (tmp_path / "backup").rename(path)
+    assert store.counts() == {}
+    store.say("anna", "goes on")
+
+
+def test_messages_with_bad_text_can_be_stored(store: Store) -> None:
+    job, held = put(store), claim(store)
+    assert store.fail(held, "bad_input", "a\0b\ud800: Expected rows.")
+    found = store.get(job)
+    assert found is not None and found.error == "a�b�: Expected rows."
