@@ -10,9 +10,9 @@ import pyarrow as pa
 from crowdveil.errors import InputError
 from crowdveil.io.columns import describe_columns, find_column
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.person_ids import refuse_other_spelling
 from crowdveil.io.source import Source
 from crowdveil.io.values import read_floats
-from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.io.zones import read_points, read_shapes, refuse_rows
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.points_of_interest import NO_CATEGORY, PointsOfInterest
