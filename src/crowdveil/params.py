@@ -54,7 +54,7 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     for part in given:
         key, equals, value = (x.strip() for x in part.partition("="))
         if not key or not equals or not value:
-            raise ParameterError(text, f"wanted parameters as in {example}, but got {part!r}.")
+            raise ParameterError(text, f"Expected parameters as in {example}, got {part!r}.")
         values[key.replace("-", "_")] = value
     return name, values
 
@@ -281,7 +281,7 @@ _EXPECTED = {
     "too_short": "a list of {min_length} or more",
     "too_long": "a list of at most {max_length}",
 }
-"""What is expected of a value, by the type of pydantic's error, with the bounds that come with it."""
+"""What is expected of a value, by the type of pydantic's error, with its bounds; advice stands behind a semicolon."""
 _TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -314,8 +314,10 @@ def _error(error: ValidationError, known: list[str]) -> ParameterError:
     if first["type"] == "extra_forbidden":
         return no_such_parameter(str(first["loc"][0]), known)
     got = first["input"]
-    shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
-    return ParameterError(subject, f"wanted {expected(first)}{shown}.")
+    shown = f", got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
+    wanted, _, remedy = expected(first).partition("; ")
+    advice = f" {remedy[0].upper()}{remedy[1:]}." if remedy else ""
+    return ParameterError(subject, f"Expected {wanted}{shown}.{advice}")
 
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")

@@ -182,7 +182,7 @@ def test_a_map_anywhere(lat: float, tmp_path: Path) -> None:
         ({"min_k": 1}, "min_k"),
         ({"min_k": 2.5}, "min_k"),
         ({"min_k": 100}, "at most the people in the data, 41"),
-        ({"split_n_locations": 4}, "split_n_locations: wanted at least min_k, 5"),
+        ({"split_n_locations": 4}, "split_n_locations: Expected at least min_k, 5"),
         ({"min_sector_length_m": 0}, "min_sector_length_m"),
         ({"min_sector_length_m": -100}, "min_sector_length_m"),
         ({"min_sector_length_m": float("nan")}, "min_sector_length_m"),

@@ -56,7 +56,7 @@ def test_a_step_is_text_or_a_length_of_time(tmp_path: Path) -> None:
     for step in ("2h", timedelta(hours=2), pd.Timedelta("2h")):
         made = crowdveil.anonymize(trips, method="suppression", k=3, step=step, report=False, attack=False)
         assert made.manifest["step_seconds"] == 7200
-    with pytest.raises(ParameterError, match="step: wanted a length of time"):
+    with pytest.raises(ParameterError, match="step: Expected a length of time"):
         crowdveil.anonymize(trips, step=timedelta(microseconds=5))
 
 

@@ -323,7 +323,7 @@ def test_from_the_command_line(command: Any, tmp_path: Path) -> None:
     for arguments, says in (
         (("--methods", ","), "at least one"),
         (("--methods", "joint", "-k", "5,x"), "Expected whole numbers"),
-        (("--methods", "joint", "--suppress", "x"), "suppress: wanted a share"),
+        (("--methods", "joint", "--suppress", "x"), "suppress: Expected a share"),
         (("--methods", "joint", "--trajectories"), "for flows"),
         (("--methods", "microaggregation", "--step", "1h"), "Omit it"),
     ):

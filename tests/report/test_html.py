@@ -478,5 +478,5 @@ def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
     request = read_run_file(run)
     assert request.options == {"report": False}
     run.write_text(run.read_text().replace("report = false", 'report = "p.html"'))
-    with pytest.raises(ParameterError, match="report: wanted true or false"):
+    with pytest.raises(ParameterError, match="report: Expected true or false"):
         read_run_file(run)

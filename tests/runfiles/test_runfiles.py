@@ -173,9 +173,9 @@ def test_methods_of_mdl_anonymizer_are_found_by_their_names(ours: str, name: str
 def test_seeds_that_are_none_are_refused(seed: Any, tmp_path: Path) -> None:
     ours = {"method": "suppression", "input": "a.csv", "output": "out", "seed": seed}
     mdl = {"method": "SimpleGeneralization", "input_file": "a.csv", "output_folder": "o", "params": {"seed": seed}}
-    with pytest.raises(ParameterError, match=r"run\.json: seed: wanted"):
+    with pytest.raises(ParameterError, match=r"run\.json: seed: Expected"):
         request_of(tmp_path / "run.json", ours)
-    with pytest.raises(ParameterError, match=r"run\.json: seed: wanted"):
+    with pytest.raises(ParameterError, match=r"run\.json: seed: Expected"):
         request_of(tmp_path / "run.json", mdl)
 
 

@@ -89,7 +89,7 @@ def test_what_is_wrong_with_the_data_is_reported_by_the_job(running: Running) ->
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"k": 1}, "k: wanted a number of at least 2, but got 1."),
+        ({"k": 1}, "k: Expected a number of at least 2, got 1."),
         ({"no": 1}, "no: there is no such parameter; known are "),
         (
             {"zones": "/etc/passwd"},
@@ -97,8 +97,8 @@ def test_what_is_wrong_with_the_data_is_reported_by_the_job(running: Running) ->
         ),
         ({"zones": "../x"}, "zones: Expected a file in the field zones"),
         ({"zones": ["a"]}, "zones: Expected a file in the field zones"),
-        ({"seed": -1}, "seed: wanted a number of at least 0"),
-        ({"format": "exe"}, "format: wanted 'parquet' or 'csv', but got 'exe'."),
+        ({"seed": -1}, "seed: Expected a number of at least 0"),
+        ({"format": "exe"}, "format: Expected 'parquet' or 'csv', got 'exe'."),
         ({"data_name": "../../x.csv"}, "data_name: wanted"),
         ({"resume": "kept"}, "resume: there is no such parameter"),
     ],

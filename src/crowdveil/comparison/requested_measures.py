@@ -126,12 +126,12 @@ def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = F
             if asked.measure.takes is not takes:
                 raise ParameterError(
                     asked.measure.name,
-                    f"wanted a measure of {_KINDS[takes]}, but this one is of "
+                    f"Expected a measure of {_KINDS[takes]}, got one of "
                     f"{_KINDS[asked.measure.takes]}; name another measure.",
                 )
             found.setdefault(asked.label, asked)
     if not found:
-        raise ParameterError(Option("measures"), "wanted at least one, but got none; omit the option for all of them.")
+        raise ParameterError(Option("measures"), "Expected at least one, got none. Omit the option for all of them.")
     return list(found.values())
 
 

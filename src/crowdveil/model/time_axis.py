@@ -46,7 +46,9 @@ def step_seconds(text: str | int | None) -> int | None:
     match = re.fullmatch(r"(\d+)\s*(s|sec|min|m|h|d|w)", str(text).strip())
     seconds = int(match[1]) * _UNITS[match[2]] if match else 0
     if not 1 <= seconds <= _LONGEST:
-        raise ParameterError(Option("step"), "wanted a length of time such as 15min, 1h or 1d, or all for one matrix.")
+        raise ParameterError(
+            Option("step"), "Expected a length of time such as 15min, 1h or 1d, or all for one matrix."
+        )
     return seconds
 
 

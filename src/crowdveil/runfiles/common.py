@@ -22,7 +22,7 @@ def load(path: Path) -> dict[str, Any]:
         kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
         raise ParameterError(path, f"the run file is not valid {kind}{where}; fix it.") from None
     if not isinstance(content, dict):
-        raise ParameterError(path, "wanted a run file with names and values, but it holds something else.")
+        raise ParameterError(path, "Expected names and values, got something else. Write it as an object.")
     return content
 
 
@@ -49,6 +49,6 @@ def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any
     value = content.get(key)
     if not isinstance(value, kind) or not value:
         raise ParameterError(
-            path, f"wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
+            path, f"Expected {key} ({'text' if kind is str else kind.__name__}), got none. Add it to the run file."
         )
     return value

@@ -143,7 +143,7 @@ def _published(data: Any) -> Published:
     if isinstance(data, FlowRelease):
         return Published(data)
     if not isinstance(data, str | Path):
-        raise InputError("input", "wanted the folder of a release of flows; give that.")
+        raise InputError("input", "Expected the folder of a release of flows. Give that.")
     manifest, written = releases.sound_release(Path(data))
     if not written.is_flows:
         raise InputError(
@@ -164,15 +164,15 @@ def _published_releases(
     """Open releases of flows over the tiles of all of them, and the original if given."""
     listed = [data, *(others if isinstance(others, list | tuple) else [] if others is None else [others])]
     if len(listed) < 2 or not all(isinstance(folder, str | Path) for folder in listed):
-        raise InputError("input", "wanted the folders of two or more releases of flows; give them.")
+        raise InputError("input", "Expected the folders of two or more releases of flows. Give them.")
     opened = [releases.sound_release(Path(folder)) for folder in listed]
     for folder, (_, written) in zip(listed, opened, strict=True):
         if not written.is_flows:
-            raise InputError(folder, "wanted releases of flows, but it holds trajectories; leave it out.")
+            raise InputError(folder, "Expected releases of flows, got trajectories. Leave it out.")
     if len({_fold_of(manifest) for manifest, _ in opened}) > 1:
         raise InputError(
             "input",
-            f"times of some releases are folded ({Option('fold')}); wanted releases that are folded alike, or none.",
+            f"Expected releases that are folded alike ({Option('fold')}), got several foldings. Leave some out.",
         )
     zones = Zones.from_ids(sorted({tile for _, written in opened for tile in written.tile_names}))
     flows = None
@@ -196,7 +196,7 @@ def _aggregated(
         return AggregatedTrajectories(original, tz)
     manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
-        raise InputError(release, "wanted a release of flows, but it holds trajectories; give one of flows, or none.")
+        raise InputError(release, "Expected a release of flows, got trajectories. Give one of flows, or none.")
     if _fold_of(manifest) is not None:
         raise InputError(
             release, f"its times are folded ({Option('fold')}), so that its steps do not follow one another."
@@ -209,13 +209,13 @@ def _groups(data: Any, release: Any, pairing: Any, options: dict[str, Any], note
     if release is None and (isinstance(data, FlowRelease) or _is_release(data)):
         published = _published(data)
         if published.release.k_unit != "people" or published.row_semantics == "noisy":
-            raise InputError("input", "wanted flows with numbers of people; this release has none.")
+            raise InputError("input", "Expected flows with numbers of people, got none. Give another release.")
         if not isinstance(data, FlowRelease) and "weight" in releases.sound_release(Path(data))[0].input.options:
-            raise InputError("input", "wanted numbers of trips, but the volumes are weighted; leave the attack out.")
+            raise InputError("input", "Expected numbers of trips, got weighted volumes. Leave the attack out.")
         return Groups.of_rows(published.release, published.k)
     if release is None:
         raise InputError(
-            Option("release"), "wanted a release of these trajectories; name its folder, or give one of flows alone."
+            Option("release"), "Expected a release of these trajectories. Name its folder, or give one of flows alone."
         )
     original, made, k = _before_and_after(data, release, pairing, options, notes)
     if made is None or made.source is None:

@@ -85,7 +85,7 @@ def measure(
         wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
     if pairing is not None and paired_by_id:
         raise ParameterError(
-            f"wanted one pairing of trajectories, but got {Option('pairing')} and {Option('paired_by_id')}; leave one out."
+            f"Expected one pairing of trajectories, got {Option('pairing')} and {Option('paired_by_id')}. Leave one out."
         )
     check_outputs(output, plot)
     with new_files(output, plot, overwrite=overwrite) as (table, picture):

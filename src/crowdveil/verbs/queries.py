@@ -113,7 +113,7 @@ def read_queries(queries: str | Path | Any, compared: TrajectoryComparison, tz: 
     for name in ("radius_m", "start", "end"):
         if name not in table.column_names:
             raise InputError(
-                source.name, f"wanted the columns lon, lat, radius_m, start and end, but {name} is missing."
+                source.name, f"Expected the columns lon, lat, radius_m, start and end, got no {name}. Add it."
             )
     wrong = np.zeros(len(table), np.bool_)
     columns: list[Floats] = []
