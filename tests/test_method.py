@@ -91,7 +91,7 @@ def test_packages_that_do_not_fit_are_refused(
 
 def test_aliases_find_the_method() -> None:
     assert find_method("SimpleGeneralization").name == "simple-generalization"
-    with pytest.raises(ParameterError, match="known are joint"):
+    with pytest.raises(ParameterError, match="Known are joint"):
         find_method("magic")
 
 

@@ -202,7 +202,7 @@ class TimePartitioned(Params):
     def _needs_stable(self) -> Self:
         """Reject classes of time steps where each has areas of its own."""
         if self.stable_by != "all" and self.time_partition != "stable":
-            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}; add it")
+            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}. Add it")
         return self
 
 
@@ -262,12 +262,12 @@ class AdaptiveInTime(TimePartitioned):
         fields = type(self).model_fields
         given = [name for name in ("hour_weight", "longest") if getattr(self, name) != fields[name].default]
         if given and self.time_partition != "adaptive":
-            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}; add it")
+            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}. Add it")
         return self
 
 
 _EXPECTED = {
-    "missing": "a value; give it",
+    "missing": "a value. Give it",
     "greater_than": "a number above {gt}",
     "greater_than_equal": "a number of at least {ge}",
     "less_than": "a number below {lt}",
@@ -303,8 +303,8 @@ def expected(error: Any) -> str:
 def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
     """Return the error for a parameter that does not exist, with the nearest one where one is near."""
     near = get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}."
-    return ParameterError(Option(name), f"there is no such parameter; {hint}")
+    hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known) or 'none'}."
+    return ParameterError(Option(name), f"there is no such parameter. {hint}")
 
 
 def _error(error: ValidationError, known: list[str]) -> ParameterError:
@@ -315,9 +315,8 @@ def _error(error: ValidationError, known: list[str]) -> ParameterError:
         return no_such_parameter(str(first["loc"][0]), known)
     got = first["input"]
     shown = f", got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
-    wanted, _, remedy = expected(first).partition("; ")
-    advice = f" {remedy[0].upper()}{remedy[1:]}." if remedy else ""
-    return ParameterError(subject, f"Expected {wanted}{shown}.{advice}")
+    what, _, remedy = expected(first).partition(". ")
+    return ParameterError(subject, f"Expected {what}{shown}.{f' {remedy}.' if remedy else ''}")
 
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")

@@ -327,9 +327,9 @@ def test_names_aliases_and_parameters() -> None:
     ]  # fmt: skip
     for name, sentence in {
         "rmse:distance": "as in rmse:distance=dtw",
-        "rmse:tile=3": "known are distance, time_weight",
+        "rmse:tile=3": "Known are distance, time_weight",
         "TrajectoriesRemoved:k=3": "it has none",
-        "rmse:distance=x": "rmse: distance: wanted",
+        "rmse:distance=x": "rmse: distance: Expected",
         "record-linkage:window=0": "Expected a number above 0",
         "record-linkage:window=5:distance=graph": "no window",
         "E": "Expected a measure of trajectories",

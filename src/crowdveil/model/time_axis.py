@@ -59,7 +59,7 @@ def period_seconds(text: str) -> int:
     except ParameterError:
         seconds = 0
     if seconds == 0 or seconds % DAY_S:
-        raise ParameterError(Option("fold"), "wanted a period of whole days, such as 1d, 1w or 2w.")
+        raise ParameterError(Option("fold"), "Expected a period of whole days, such as 1d, 1w or 2w.")
     return seconds
 
 
@@ -229,7 +229,7 @@ def _zone(tz: str) -> ZoneInfo:
         return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ParameterError(
-            Option("tz"), f"there is no time zone {tz!r}; give one such as Europe/Paris or UTC."
+            Option("tz"), f"there is no time zone {tz!r}. Give one such as Europe/Paris or UTC."
         ) from None
 
 

@@ -60,7 +60,7 @@ class Filter:
     def keeps(self, data: Trajectories, tz: str = "UTC") -> Mask:
         """Return whether to keep each trajectory."""
         if self.name not in (names := filter_names()):
-            raise ParameterError(f"there is no filter {self.name}; known are {', '.join(names)}.")
+            raise ParameterError(f"there is no filter {self.name}. Known are {', '.join(names)}.")
         return find_filter(self.name).keeps(data, self.values, tz)
 
 

@@ -201,7 +201,7 @@ def _check(name: str, values: dict[str, Any]) -> None:
     for option in AuditOptions.model_fields:
         if values.get(option) and source is None:
             raise ParameterError(
-                Option(option), f"it is for an audit, and the token has no {Option('source')}; leave it out."
+                Option(option), f"it is for an audit, and the token has no {Option('source')}. Leave it out."
             )
 
 
