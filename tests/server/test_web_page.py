@@ -299,7 +299,7 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
     with inside(browser, busy) as visit:
         page = visit.page
         visit.choose(tmp_path / "empty.csv", "[role=alert]")
-        assert visit.message() == "empty.csv: the file is empty; wanted a header and at least one row."
+        assert visit.message() == "empty.csv: the file is empty. Expected a header and at least one row."
         page.click("text=Choose another")
         visit.choose(files / "bad.csv")
         rows = page.locator(".problem li").all_inner_texts()
@@ -319,7 +319,7 @@ def test_what_is_wrong_is_said_where_it_is_seen(browser: Any, busy: Running, fil
         page.wait_for_selector("#m-k")
         assert (
             visit.message()
-            == "Smallest group (k): wanted at most the people in the data, 2, but got 9; choose a smaller k."
+            == "Smallest group (k): Expected at most the people in the data, 2, got 9. Choose a smaller k."
         )
         assert page.is_disabled("button[type=submit]")
         page.fill("#m-k", "1")  # the control at the message is that of the form
@@ -407,7 +407,7 @@ def test_what_takes_too_long_to_be_looked_at_can_be_run(browser: Any, busy: Runn
         visit.page.fill("#f-k", "13")
         visit.page.click("button[type=submit]")
         visit.page.wait_for_selector(".badge.failed")
-        assert "at most the trips in the data, 12, but got 13" in visit.message()
+        assert "at most the trips in the data, 12, got 13" in visit.message()
         visit.page.click("text=Back to the form")
         visit.page.fill("#m-k", "10")  # the message of the job is at the button, with the control that it names
         run(visit)

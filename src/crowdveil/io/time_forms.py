@@ -120,14 +120,14 @@ def unit_of(array: Any, what: str) -> str:
     if any(low <= usual < high for low, high in _DATES) and bool(np.all(values == np.floor(values))):
         raise InputError(
             what,
-            f"the numbers could be dates such as 20240131 or times since 1970; give {Option('time_format')}, such as %Y%m%d, "
+            f"the numbers could be dates such as 20240131 or times since 1970. Give {Option('time_format')}, such as %Y%m%d, "
             "or seconds.",
         )
     low, high = float(values.min()), float(values.max())
     if _EXCEL_DAYS[0] <= low and high < _EXCEL_DAYS[1] and high - low <= _EXCEL_SPREAD_DAYS:
         raise InputError(
             what,
-            f"the numbers could be days of a spreadsheet or seconds; give {Option('time_format', 'excel')}, or "
+            f"the numbers could be days of a spreadsheet or seconds. Give {Option('time_format', 'excel')}, or "
             f"{Option('time_format', 'seconds')}.",
         )
     refuse_mixed(values, what)
@@ -148,7 +148,7 @@ def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
         others = [name for name in TICKS if name in (low, high, unit)]
         raise InputError(
             what,
-            f"some numbers have the size of {others[0]} and some of {others[-1]} since 1970; write all of them in one "
+            f"some numbers have the size of {others[0]} and some of {others[-1]} since 1970. Write all of them in one "
             f"unit, or name it with {Option('time_format')}.",
         )
 

@@ -27,11 +27,11 @@ from crowdveil.io.trajectory_points import (
     drop_or_raise,
     find_point_columns,
     find_unusable_points,
-    hint_for,
     no_ids,
     none_usable,
     note_ids_per_user,
     read_points,
+    remedy_for,
     rows_without_ids,
     with_normalized_ids,
 )
@@ -95,7 +95,7 @@ def read_trajectories(
     t = times.values if times.instants else Clock(tz).to_utc(times.values)
     found, lon_deg, lat_deg = find_unusable_points(columns, read_lon, read_lat, times, form), read_lon[0], read_lat[0]
     found = add_comma_reasons(found, columns, table)
-    lost = drop_or_raise(source, found, hint_for(found, columns, lon_deg, lat_deg), drop_invalid, notes)
+    lost = drop_or_raise(source, found, remedy_for(found, columns, lon_deg, lat_deg), drop_invalid, notes)
     del table, read_lon, read_lat  # ids and times as text take more memory than the points
     if lost is not None:
         lon_deg, lat_deg = np.where(lost, 0.0, lon_deg), np.where(lost, 0.0, lat_deg)
@@ -118,7 +118,7 @@ def _keep_rows_with_ids(
     source: Source, table: Any, columns: PointColumns, drop_invalid: bool, notes: ReadNotes
 ) -> tuple[Any, Ints | None]:
     """Return the rows with ids, and their row numbers if rows without ids were dropped."""
-    lost = drop_or_raise(source, rows_without_ids(columns, table), "", drop_invalid, notes)
+    lost = drop_or_raise(source, rows_without_ids(columns, table), "Fix", drop_invalid, notes)
     if lost is None:
         return table, None
     if lost.all():

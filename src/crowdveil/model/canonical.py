@@ -88,7 +88,7 @@ def with_canonical_source(release: TrajectoryRelease, given: object, original: T
         raise InputError(
             "release",
             "it was made from other trajectories, or from the same ones in another order, so it is not known "
-            "which came of which; give the trajectories that it was made from.",
+            "which came of which. Give the trajectories that it was made from.",
         )
     place = np.empty(len(given), np.int64)
     place[_order_of(given)[0]] = np.arange(len(given))
