@@ -58,7 +58,7 @@ def _is_enough(own_x: Floats, own_y: Floats, x: Floats, y: Floats, most: float) 
         part = _free_part(own_x[0], own_y[0], x, y, j, most)
         reached[j] = part if start and part[0] == 0.0 else EMPTY
         start = start and part[0] == 0.0 and part[1] == 1.0
-    start = True
+    start, below = True, EMPTY
     for i in range(p):
         side = _free_part(x[0], y[0], own_x, own_y, i, most)
         below = side if start and side[0] == 0.0 else EMPTY
