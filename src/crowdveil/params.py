@@ -281,7 +281,7 @@ _EXPECTED = {
     "too_short": "a list of {min_length} or more",
     "too_long": "a list of at most {max_length}",
 }
-"""What is expected of a value, by the type of pydantic's error, with the bounds that come with it."""
+"""What is expected of a value, by the type of pydantic's error, with its bounds; advice stands behind a semicolon."""
 _TYPES = {
     "int": "a whole number",
     "float": "a number",
