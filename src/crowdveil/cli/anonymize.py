@@ -93,7 +93,7 @@ def _unread(method: Method) -> tuple[str, ...]:
     """Return the input options that only other methods read."""
     read_by = {
         "partition": method.name == "fixed",
-        "pois": "min_pois" in method.params.model_fields,
+        "min_tiles_of": "min_tiles" in method.params.model_fields,
         "hierarchy": method.name not in ("suppression", "laplace", "fixed"),
     }
     return tuple(name for name, read in read_by.items() if not read)

@@ -15,7 +15,7 @@ from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import EitherReading
 from crowdveil.run import releases
 
-FILES = ("zones", "pois")
+FILES = ("zones",)
 """The files that the manifest has no more of than a hash; the other input options are those of the release."""
 
 
