@@ -92,5 +92,5 @@ def guarantee_from_manifest(name: str, parameters: Mapping[str, Any]) -> Guarant
         return _OF_NAME[name](**parameters)
     except (KeyError, TypeError, ValidationError):
         raise InputError(
-            "the manifest names a guarantee that this version cannot check; use the version in it."
+            "the manifest names a guarantee that this version cannot check. Use the version in it."
         ) from None

@@ -25,4 +25,4 @@ def check_positions(data: Flows, _params: Any) -> None:
 def check_outlines(data: Flows, what: str) -> None:
     """Raise unless all zones have an area."""
     if np.isnan(data.zones.area_m2).any():
-        raise InputError(f"{what} needs zones with outlines; give polygons with {Option('zones')}, or a grid.")
+        raise InputError(f"{what} needs zones with outlines. Give polygons with {Option('zones')}, or a grid.")
