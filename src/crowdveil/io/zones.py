@@ -24,9 +24,9 @@ from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
 from crowdveil.io.geojson_reader import read_geojson
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.person_ids import refuse_other_spelling
 from crowdveil.io.source import Source, from_pandas, open_source
 from crowdveil.io.values import comma_reason, decimal_commas, natural_key, read_floats
-from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import in_one_piece, long_sides, wrapped
 from crowdveil.model.projection import centroids
