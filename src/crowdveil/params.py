@@ -92,16 +92,10 @@ class FlowParams(Params):
 
 
 class SizedAreas(FlowParams):
-    """How many tiles or points of interest a published area must contain, at least (l-diversity)."""
+    """How many tiles a published area must contain, at least (l-diversity)."""
 
     min_tiles: int = Field(1, ge=1, title="Fewest tiles of an area")
-    """Smallest number of tiles of a published area."""
-    min_inhabited_tiles: int = Field(0, ge=0, title="Fewest visited tiles of an area")
-    """Smallest number of visited tiles of a published area (l-diversity)."""
-    min_pois: int = Field(0, ge=0, title="Fewest points of interest of an area")
-    """Smallest number of points of interest of a published area (l-diversity); they come from the table of pois."""
-    min_poi_categories: int = Field(0, ge=0, title="Fewest categories of points of interest")
-    """Smallest number of different categories of the points of interest of a published area (l-diversity)."""
+    """Smallest number of tiles of a published area (l-diversity); see min_tiles_of for which tiles count."""
 
     @property
     def reporting(self) -> Reporting:
@@ -111,7 +105,7 @@ class SizedAreas(FlowParams):
     @property
     def extent(self) -> RegionExtent:
         """Return the limits of the size of published areas."""
-        return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.min_pois, self.min_poi_categories)
+        return RegionExtent(self.min_tiles)
 
 
 def _split(value: Any) -> Any:
