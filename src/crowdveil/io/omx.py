@@ -18,6 +18,7 @@ from crowdveil.io.times import iso_times, read_seconds
 from crowdveil.io.zones import sort_by_id
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, rounded
+from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.zones import Zones
 
 OMX_VERSION = b"0.2"
@@ -25,8 +26,6 @@ LOOKUP = "zone_id"
 MAX_CELLS = 4_000_000_000
 MAX_ZONES = 1_000_000
 _ROWS_AT_ONCE = 256
-PERIOD_S = 86_400
-"""Length of a time step that stands for a matrix without a time."""
 
 
 def _h5py() -> Any:
@@ -126,7 +125,7 @@ def _matrices(path: Path, names: list[str], chosen: list[str], notes: ReadNotes)
             f"names of {counted(len(names), 'matrix', 'matrices')} are no times. Choose one, or several as successive periods, "
             f"as in {path.name}#{','.join(names[:2])}.",
         )
-    periods = np.arange(len(chosen)) * PERIOD_S
+    periods = np.arange(len(chosen)) * DAY_S
     listed = ", ".join(
         f"{name} is {iso}" for name, iso in zip(chosen, iso_times(periods, "UTC").to_pylist(), strict=True)
     )

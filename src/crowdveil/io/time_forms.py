@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.time_axis import DAY_S
 
 TICKS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 """Units of numbers since 1970; also values of --time-format."""
@@ -156,7 +157,7 @@ def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
 def from_excel(days: Floats) -> tuple[Ints, Mask]:
     """Return local seconds (rounded) from day numbers of a spreadsheet, and which are invalid."""
     bad = ~((days >= 0) & (days < 2_958_466))
-    seconds = np.rint((np.where(bad, _EXCEL_DAYS[0], days) - _EXCEL_DAYS[0]) * 86400)
+    seconds = np.rint((np.where(bad, _EXCEL_DAYS[0], days) - _EXCEL_DAYS[0]) * DAY_S)
     return seconds.astype(np.int64), bad
 
 
@@ -168,4 +169,4 @@ def seconds_of(year: Ints, month: Ints, day: Ints, hour: Ints, minute: Ints, sec
     first_day = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
     next_first = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
     bad |= (day < 1) | (day > next_first - first_day)
-    return (first_day + day - 1) * 86400 + hour * 3600 + minute * 60 + second, bad
+    return (first_day + day - 1) * DAY_S + hour * 3600 + minute * 60 + second, bad

@@ -27,7 +27,7 @@ from crowdveil.io.time_forms import (
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
-from crowdveil.model.time_axis import Clock, year_start
+from crowdveil.model.time_axis import DAY_S, Clock, year_start
 
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SPAN_YEARS = (1, 9999)
@@ -223,7 +223,7 @@ def far_reason(column: str | None) -> str:
 
 def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:
     """Raise if times are more than 100 years apart."""
-    if form.given is None and last - first > _SPREAD_YEARS * 366 * 86400:
+    if form.given is None and last - first > _SPREAD_YEARS * 366 * DAY_S:
         raise InputError(
             what,
             f"times are more than {_SPREAD_YEARS} years apart, so some are probably misread. Fix them, or name their form "

@@ -35,12 +35,12 @@ from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Sent
-from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.model.flows import VISITED, Flows, FlowUnit
 from crowdveil.model.globe import Reach
 from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
-from crowdveil.reading import FlowReading, read, with_partition, with_pois
+from crowdveil.reading import FlowReading, read, with_counted_tiles, with_partition
 from crowdveil.run.flow_partitions import PARTITION_ROWS, FlowPartition, PartitionedFlows, SolvedPartition
 from crowdveil.run.stages import RunSpec
 
@@ -54,7 +54,6 @@ REFUSED: dict[str, str] = {
     "fold": "periods are added up on one machine; prepare the flows with crowdveil flows",
     "ledger": "an audit compares all trips with those of earlier releases; run it on one machine, or add the release afterwards",
     "pairing": "the original does not leave the cluster; leave it out",
-    "min_inhabited_tiles": "visited tiles are found in all trips; run it on one machine",
 }
 """Options that do not work on Spark, and what to do."""
 START, INSTANT, SKIPPED, TWICE = (f"crowdveil_{name}" for name in ("start", "instant", "skipped", "twice"))
@@ -80,6 +79,10 @@ def check_supported(spec: RunSpec) -> None:
         given = (getattr(part, name, None) for part in (spec.reading, spec.options, spec.params))
         if any(value not in (None, False, 0) for value in given):
             raise ParameterError(Option(name), f"it is not available on Spark: {reason}.")
+    if getattr(spec.reading, "min_tiles_of", None) == VISITED:
+        raise ParameterError(
+            Option("min_tiles_of", VISITED), "visited tiles are found in all trips; run it on one machine."
+        )
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ class PartitionRunner(Sent):
         else:
             flows = replace(
                 flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-                partition=frame.partition, pois=frame.pois,
+                partition=frame.partition, counted=frame.counted,
             )  # fmt: skip
             solved = self.function(flows, number)
             summary, areas, steps = solved.summary, as_bytes(solved.areas), as_bytes(solved.steps)
@@ -404,7 +407,7 @@ def empty_flows(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: 
         step_s=step_s,
     )
     flows = flows if reading.hierarchy is None else with_tree(flows, reading.hierarchy)
-    flows = with_pois(flows, reading.pois, notes)
+    flows = with_counted_tiles(flows, reading.min_tiles_of, reading.zones, reading.zone_id)
     return with_partition(flows, reading.partition)
 
 
