@@ -39,6 +39,12 @@ open("flows.csv", "w").write("origin,destination,volume\\na,b,30\\nb,a,20\\n")
 crowdveil.anonymize("flows.csv", "flows", method="suppression", k=5)
 cli(["analyze", "busiest-areas", "flows", "--most", "1", "-o", "busiest.csv"], standalone_mode=False)
 assert open("busiest.csv").read().splitlines() == ["area,trips", "a,30"]
+point = '<trkpt lat="48.{}" lon="2.3"><time>2026-03-02T08:0{}:00Z</time></trkpt>'
+track = "<trk><trkseg>" + "".join(point.format(80 + i, i) for i in range(5)) + "</trkseg></trk>"
+open("walks.gpx", "w").write(f'<gpx xmlns="http://www.topografix.com/GPX/1/1">{3 * track}</gpx>')
+walks = crowdveil.read_trajectories("walks.gpx")
+assert len(walks) == 3 and walks.points == 15
+cli(["anonymize", "microaggregation", "walks.gpx", "--k", "3", "-o", "walks"], standalone_mode=False)
 """
 
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; at run time a name is i
     from crowdveil.verbs.measure import measure as measure
     from crowdveil.verbs.queries import measure_queries as measure_queries
     from crowdveil.verbs.anonymize import anonymize as anonymize, list_methods as list_methods
-    from crowdveil.verbs.plot import plot as plot, write_report as write_report
+    from crowdveil.verbs.plot import plot as plot
+    from crowdveil.verbs.report import write_report as write_report
     from crowdveil.verbs.trips import trips as trips
     from crowdveil.verbs.verify import verify as verify
     from crowdveil.errors import CrowdveilError as CrowdveilError, CrowdveilWarning as CrowdveilWarning
@@ -69,7 +70,8 @@ _MODULES = {
         "ledger_verify",
         "ledger_retire",
     ),
-    "crowdveil.verbs.plot": ("write_report", "plot"),
+    "crowdveil.verbs.plot": ("plot",),
+    "crowdveil.verbs.report": ("write_report",),
     "crowdveil.verbs.trips": ("trips",),
     "crowdveil.verbs.measure": ("measure",),
     "crowdveil.verbs.attack": ("attack",),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -28,9 +28,6 @@ from crowdveil.model.time_axis import DAY_S, StepClass, step_seconds
 from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
-
-if TYPE_CHECKING:
-    from crowdveil.guarantees.budget import BudgetPeriod
 
 
 class Params(BaseModel):
@@ -57,7 +54,7 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     for part in given:
         key, equals, value = (x.strip() for x in part.partition("="))
         if not key or not equals or not value:
-            raise ParameterError(text, f"wanted parameters as in {example}, but got {part!r}.")
+            raise ParameterError(text, f"Expected parameters as in {example}, got {part!r}.")
         values[key.replace("-", "_")] = value
     return name, values
 
@@ -117,6 +114,20 @@ class SizedAreas(FlowParams):
         return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.min_pois, self.min_poi_categories)
 
 
+def _split(value: Any) -> Any:
+    """Return the parts of a text between commas; anything else unchanged."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _split_numbers(value: Any) -> Any:
+    """Return one number as a list; of a text the parts between commas."""
+    return [value] if isinstance(value, int) else _split(value)
+
+
+TextList = Annotated[list[str] | None, BeforeValidator(_split)]
+"""Texts, as a list or with commas between."""
+NumberList = Annotated[list[int] | None, BeforeValidator(_split_numbers)]
+"""Whole numbers, as a list or with commas between; or one of them."""
 _TRIPS = re.compile(r"(\d{1,15}) ?trips")
 """A number of trips as a budget."""
 
@@ -191,13 +202,8 @@ class TimePartitioned(Params):
     def _needs_stable(self) -> Self:
         """Reject classes of time steps where each has areas of its own."""
         if self.stable_by != "all" and self.time_partition != "stable":
-            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}; add it")
+            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}. Add it")
         return self
-
-    @property
-    def budget_period(self) -> BudgetPeriod:
-        """Return what the suppression budget is for: a time step, or all time steps of a class."""
-        return "step" if self.time_partition == "steps" else self.stable_by
 
 
 def _word_or_number(words: tuple[str, ...], fits: Callable[[float], bool], wanted: str) -> Callable[[Any], Any]:
@@ -256,12 +262,12 @@ class AdaptiveInTime(TimePartitioned):
         fields = type(self).model_fields
         given = [name for name in ("hour_weight", "longest") if getattr(self, name) != fields[name].default]
         if given and self.time_partition != "adaptive":
-            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}; add it")
+            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}. Add it")
         return self
 
 
 _EXPECTED = {
-    "missing": "a value; give it",
+    "missing": "a value. Give it",
     "greater_than": "a number above {gt}",
     "greater_than_equal": "a number of at least {ge}",
     "less_than": "a number below {lt}",
@@ -297,8 +303,8 @@ def expected(error: Any) -> str:
 def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
     """Return the error for a parameter that does not exist, with the nearest one where one is near."""
     near = get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}."
-    return ParameterError(Option(name), f"there is no such parameter; {hint}")
+    hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known) or 'none'}."
+    return ParameterError(Option(name), f"there is no such parameter. {hint}")
 
 
 def _error(error: ValidationError, known: list[str]) -> ParameterError:
@@ -308,8 +314,9 @@ def _error(error: ValidationError, known: list[str]) -> ParameterError:
     if first["type"] == "extra_forbidden":
         return no_such_parameter(str(first["loc"][0]), known)
     got = first["input"]
-    shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
-    return ParameterError(subject, f"wanted {expected(first)}{shown}.")
+    shown = f", got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
+    what, _, remedy = expected(first).partition(". ")
+    return ParameterError(subject, f"Expected {what}{shown}.{f' {remedy}.' if remedy else ''}")
 
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")
@@ -369,8 +376,8 @@ class Row:
         Its unit, from the name's suffix.
     model
         The model that it is a parameter of.
-    metavar
-        The placeholder of its value on the command line, such as FILE; "" for the one of its kind.
+    metavar, short
+        The placeholder of its value on the command line, such as FILE, and its short name, such as -k; "" for the usual.
     """
 
     name: str
@@ -384,6 +391,7 @@ class Row:
     unit: str
     model: type[Params]
     metavar: str = ""
+    short: str = ""
 
     @property
     def option(self) -> str:
@@ -410,6 +418,7 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
     if more and kind != "choice":
         share = any(getattr(m, "func", None) in (read_budget, read_share_of_trajectories) for m in info.metadata)
         kind = "share" if share else "text"  # it takes forms of its own, such as 10%
+    extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     unit = next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
     return Row(
         name=name,
@@ -422,13 +431,16 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
         bounds=_bounds(info),
         unit=_UNITS.get(unit, ""),
         model=model,
-        metavar=str(info.json_schema_extra.get("metavar", "")) if isinstance(info.json_schema_extra, dict) else "",
+        metavar=str(extra.get("metavar", "")),
+        short="-k" if name == "k" else str(extra.get("short", "")),
     )
 
 
 def _kind(annotation: Any) -> tuple[Kind, tuple[str, ...]]:
     if get_origin(annotation) in (Union, types.UnionType):
         inner = [a for a in get_args(annotation) if a is not type(None)]
+        if bool in inner:
+            return "bool", ()
         return _kind(inner[0]) if len(inner) == 1 else ("text", ())
     if get_origin(annotation) is Literal:
         return "choice", tuple(str(a) for a in get_args(annotation))

@@ -35,7 +35,7 @@ def _as_text(step: Any) -> Any:
 class Reading(Params):
     """Input options that flows and trajectories share."""
 
-    zones: Any = Field(None, title="File of zones", json_schema_extra={"metavar": "ZONES"})
+    zones: Any = Field(None, title="Zones", json_schema_extra={"metavar": "ZONES"})
     """File of zones (GeoJSON, GeoPackage, GeoParquet, a CSV of centroids), voronoi:FILE for the cells of points, or, for
     coordinates, grid:500m for squares or h3:8 for H3 cells."""
     zone_id: str | None = Field(None, title="Column with the zones' ids")

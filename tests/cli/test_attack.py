@@ -13,7 +13,7 @@ from small_worlds import TOY, flow_release, published, walk, world
 
 import crowdveil
 from crowdveil.attacks.base import Risk
-from crowdveil.cli.compare import CONFIDENTIAL
+from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.tables import write_trajectories
 from crowdveil.model.canonical import canonical
@@ -122,7 +122,7 @@ def test_what_goes_wrong_is_reported(command: Any, toy: Path, flows: Path, tmp_p
         (("location", flows), "flows"),
         (("homogeneity", toy), "no manifest.json"),
         (("location", toy, "--release", flows), "it holds flows"),
-        (("location", toy, "--pairing", toy), "give the release too"),
+        (("location", toy, "--pairing", toy), "Give the release too"),
         (("location", toy, "--knowledge", 0), "knowledge"),
         (("frequency", toy, "--tolerance", 2), "tolerance"),
         (("location", toy, "-o", tmp_path / "x.txt"), "ends in"),

@@ -102,12 +102,12 @@ def test_filters_run_in_the_order_given_and_lose_no_column(crowdveil: Any, point
         "filter", points, "--min-locations", "6", "--bbox", "2.3,48,2.3045,49", "-o", tmp_path / "a.csv"
     )
     assert code == 0
-    assert shown.splitlines()[0] == "min_locations 6: removed 2 trajectories"
-    assert shown.splitlines()[1] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
+    assert shown.splitlines()[1] == "min_locations 6: removed 2 trajectories"
+    assert shown.splitlines()[2] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
     code, shown, _ = crowdveil(
         "filter", points, "--bbox", "2.3,48,2.3045,49", "--min-locations", "6", "-o", tmp_path / "b.csv"
     )
-    assert shown.splitlines()[0] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
+    assert shown.splitlines()[1] == "bbox 2.3,48,2.3045,49: removed 1 trajectory"
     lines = points.read_text().splitlines()
     kept = [line for line in lines[1:] if line.split(",")[3] in "234"]
     assert (tmp_path / "a.csv").read_text().splitlines() == [lines[0], *kept]
@@ -175,7 +175,7 @@ def test_distances_by_names_elsewhere(crowdveil: Any, tmp_path: Path) -> None:
     drives, out = tmp_path / "drives.parquet", tmp_path / "out"
     assert crowdveil("synth", "trajectories", 20, "--tiles", 25, "--people", 50, "--days", 1, "-o", drives)[0] == 0
     code, _, err = crowdveil("anonymize", "microaggregation", drives, "--distance", "Nobody1999", "-o", out)
-    assert code == 2 and err.count("\n") == 1 and "distance: wanted 'spatiotemporal'" in err and not out.exists()
+    assert code == 2 and err.count("\n") == 1 and "distance: Expected 'spatiotemporal'" in err and not out.exists()
     assert crowdveil("anonymize", "microaggregation", drives, "--distance", "FerreiraTrujillo2016", "-o", out)[0] == 0
     assert json.loads((out / "manifest.json").read_text())["method"]["parameters"]["distance"] == "frechet-manhattan"
     shown = crowdveil("anonymize", "microaggregation", "--help")[1]

@@ -125,7 +125,7 @@ def test_the_files_of_the_peer_work_with_its_ids_if_asked(command: Any, made: Pa
 
 def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
     for changed, sentence in (
-        ({"measures": []}, "wanted measures"),
+        ({"measures": []}, "Expected measures"),
         ({"measures": ["Rsme"]}, "list of objects"),
         ({"measures": [{"name": "Rsme", "params": {"tile": 3}}]}, "tile: there is no such parameter"),
         ({"measures": [{"name": "Rsme", "params": 3}]}, "params of Rsme"),
@@ -133,7 +133,7 @@ def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
         ({"measures": [{"name": "Rsme", "params": {"trajectory_distance": {"name": "X"}}}]}, "no distance X"),
         ({"main_output_file": "../x.json"}, "plain name"),
         ({"output_folder": 3}, "must be text"),
-        ({"original_dataset": None}, "wanted original_dataset"),
+        ({"original_dataset": None}, "Expected original_dataset"),
         ({"more": 1}, "unknown key more"),
         ({"paired_by_id": "yes"}, "true or false"),
         ({"Measures": []}, "two names differ in upper and lower case"),
@@ -142,7 +142,7 @@ def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
         Path("wrong.json").write_text(json.dumps(PEER | changed))
         assert sentence in command("measure", "-f", "wrong.json").sentence, changed
     assert not Path("output").exists()
-    assert "but got both" in command("measure", "cabs.csv", "-f", "wrong.json").sentence
+    assert "got both" in command("measure", "cabs.csv", "-f", "wrong.json").sentence
 
 
 RUN = {
@@ -230,7 +230,7 @@ def test_a_plain_file_with_other_ids_has_no_pairing_until_it_is_given(command: A
 def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path) -> None:
     assert "keep it with --pairing" in command("measure", "cabs.csv", "out", "-m", "rmse").sentence
     assert "measure of trajectories" in command("measure", "cabs.csv", "out", "-m", "E").sentence
-    assert "give them" in command("measure", "cabs.csv").sentence
+    assert "Expected release, got none" in command("measure", "cabs.csv").sentence
     assert "ends in .png" in command("measure", "cabs.csv", "out", "--plot", "x.pdf").sentence
     with pytest.raises(ParameterError, match="holds flows"):
         _measure_flows(pairing="kept.csv")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+from run_files import parts_of, task
 
 from crowdveil.compat.mobidatalab.routes import _analyze, _anonymize, _filter, _measure
-from crowdveil.compat.mobidatalab.runfiles import analysis_of, filters_of, measures_of, request_of
 from crowdveil.errors import ParameterError
 from crowdveil.methods.trajectory.protected_generalization import ProtectedGeneralizationParams
 
-RUN = Path("run.json")
 PLACES = {"input_file": "cabs.csv", "output_folder": "out"}
 
 
@@ -28,32 +26,32 @@ PLACES = {"input_file": "cabs.csv", "output_folder": "out"}
 def test_protected_generalization_has_the_defaults_of_the_document(
     given: dict[str, Any], interval: int, strategy: str
 ) -> None:
-    asked = request_of(RUN, {"method": "ProtectedGeneralization", **PLACES, "params": {"k": 3, **given}})
+    asked = parts_of({"method": "ProtectedGeneralization", **PLACES, "params": {"k": 3, **given}})
     params = ProtectedGeneralizationParams.checked(asked.parameters)
     assert (params.time_interval_s, params.time_strategy) == (interval, strategy)
 
 
 def test_our_own_run_files_keep_our_defaults() -> None:
-    asked = request_of(Path("run.toml"), {"method": "protected-generalization", "input": "cabs.csv", "output": "out"})
+    asked = parts_of({"method": "protected-generalization", "input": "cabs.csv", "output": "out"})
     assert ProtectedGeneralizationParams.checked(asked.parameters).time_strategy == "same"
 
 
 def test_names_match_without_case() -> None:
     params = {"K": 4, "Interval": 60, "Clustering_Method": {"Name": "SimpleMDAV", "Params": {}}}
     content = {"Method": "TimePartMicroaggregation", "Input_file": "a.csv", "OUTPUT_FOLDER": "o", "Params": params}
-    asked = request_of(RUN, content)
+    asked = parts_of(content)
     assert asked.parameters["interval_s"] == 60 and asked.parameters["k"] == 4 and asked.data == "a.csv"
-    asked = request_of(RUN, {"method": "SwapLocations2012", **PLACES, "params": {"r_t": 5, "R_S": 7}})
+    asked = parts_of({"method": "SwapLocations2012", **PLACES, "params": {"r_t": 5, "R_S": 7}})
     assert asked.parameters == {"time_threshold_s": 5, "space_threshold_m": 7}
-    heat = analysis_of(RUN, {"METHOD": "QuadTreeHeatMap", **PLACES, "params": {"Min_K": 5}})
-    assert heat.options == {"min_k": 5}
+    heat = task("analyze", {"METHOD": "QuadTreeHeatMap", **PLACES, "params": {"Min_K": 5}})
+    assert heat.values == {"min_k": 5}
     places = {"Original_dataset": "a", "Anonymized_dataset": "b"}
-    measured = measures_of(RUN, {**places, "Measures": [{"Name": "PropensityScore", "Params": {"Tiles_Size": 300}}]})
-    assert measured.measures[0].label == "propensity-score:tile_m=300"
-    filtering = filters_of(RUN, {"Input_filename": "a", "Methods": [{"Min_Locations": 5}]})
-    assert filtering.methods == [{"min_locations": 5}]
+    measured = task("measure", {**places, "Measures": [{"Name": "PropensityScore", "Params": {"Tiles_Size": 300}}]})
+    assert measured.values["measures"] == ["propensity-score:tile_m=300"]
+    filtering = task("filter", {"Input_filename": "a", "Methods": [{"Min_Locations": 5}]})
+    assert filtering.values["filters"] == [{"min_locations": 5}]
     with pytest.raises(ParameterError, match="two names differ in upper and lower case"):
-        request_of(RUN, {"method": "SimpleGeneralization", **PLACES, "params": {"tile_size": 5, "Tile_size": 6}})
+        parts_of({"method": "SimpleGeneralization", **PLACES, "params": {"tile_size": 5, "Tile_size": 6}})
 
 
 def test_routes_take_files_from_the_form_and_keep_the_name_that_was_asked_for() -> None:

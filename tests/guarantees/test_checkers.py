@@ -35,6 +35,7 @@ from crowdveil.guarantees import (
     MinTiles,
     NoOwnPoints,
     OriginalPoints,
+    PeriodBudget,
     SectorKAnonymity,
     SegmentKAnonymity,
     SharedTilePairs,
@@ -55,6 +56,7 @@ from crowdveil.io.written_release import WrittenRelease
 GOOD = [(0, "a", "b", 12, 10), (0, "b", "a", 30, 11), (3600, "ab", "c", 10, 10)]
 EVERY = (
     FlowKAnonymity(k=7, k_unit="trips"), DisjointFlows(), SuppressionBudget(suppress=0.1, k=7),
+    PeriodBudget(suppress=0.1, k=7, period="day"),
     GeneralizationLimit(tiles=9), MinTiles(tiles=2), MinInhabitedTiles(tiles=2), MinPois(pois=2),
     MinPoiCategories(categories=2), MaxArea(km2=1.5),
     SumsOfParent(parent="hours", sha256="0" * 64), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),

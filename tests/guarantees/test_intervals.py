@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil import testing
-from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SuppressionBudget, TrueVolumes, WellFormedFlows
+from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, PeriodBudget, TrueVolumes, WellFormedFlows
 from crowdveil.guarantees.base import Outcome
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.io.release_reader import load_flow_release
@@ -200,7 +200,7 @@ def test_more_than_the_budget_may_be_of_intervals_that_do_not_count(
     made = _written([(0, 2, {0}, {1}, 36)])
     steps = made.steps.set_column(3, "suppressed", pa.array([suppressed], pa.int64()))
     written = WrittenRelease(made.folder, made.data, steps, made.features)
-    budget = SuppressionBudget(suppress=0.1, k=5, period="day", interval_s=interval_s)
+    budget = PeriodBudget(suppress=0.1, k=5, period="day", interval_s=interval_s)
     assert budget.check(written).outcome is outcome
 
 
@@ -216,7 +216,7 @@ def test_a_budget_that_is_not_kept_is_found(tmp_path: Path) -> None:
     data = _busy(48, 4)
     release, params = _made(data, k=4, hour_weight=0)
     written = read_release(tmp_path, write_release(release, tmp_path, "parquet", None))
-    (budget,) = (g for g in METHOD.guarantees(params, Facts.of(data)) if isinstance(g, SuppressionBudget))
+    (budget,) = (g for g in METHOD.guarantees(params, Facts.of(data)) if isinstance(g, PeriodBudget))
     assert budget.check_with_flows(written, data).holds
     finding = budget.check_with_flows(replace(written, data=written.data.slice(0, 0)), data)
     assert finding.violated and finding.counts["over"] == 2
@@ -294,6 +294,6 @@ def test_a_budget_of_weights_that_is_not_kept_is_found(tmp_path: Path) -> None:
     data = _weighted([(h, i % 3, i // 3, i, 700 + 13 * h) for h in range(24) for i in range(7)], 24)
     release, params = _made(data, k=4, hour_weight=1)
     written = read_release(tmp_path, write_release(release, tmp_path, "parquet", None))
-    (budget,) = (g for g in METHOD.guarantees(params, Facts.of(data)) if isinstance(g, SuppressionBudget))
+    (budget,) = (g for g in METHOD.guarantees(params, Facts.of(data)) if isinstance(g, PeriodBudget))
     assert len(release) > 1 and budget.check_with_flows(written, data).holds
     assert budget.check_with_flows(replace(written, data=written.data.slice(0, 0)), data).violated

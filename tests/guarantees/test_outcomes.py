@@ -45,6 +45,7 @@ from crowdveil.guarantees import (
     NoOwnPoints,
     OriginalPoints,
     Outcome,
+    PeriodBudget,
     SectorKAnonymity,
     SegmentKAnonymity,
     SharedTilePairs,
@@ -131,6 +132,7 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     SumsOfParent: lambda folder: _no_sum(folder),
     DifferentialPrivacy: lambda _: DifferentialPrivacy(epsilon=1, trips=1).check(written(ROW)),
     SuppressionBudget: lambda _: SuppressionBudget(suppress=0.1, k=5).check_with_flows(written(ROW), _flows(14)),
+    PeriodBudget: lambda _: PeriodBudget(suppress=0.1, k=5, period="all").check_with_flows(written(ROW), _flows(14)),
     GeneralizationLimit: lambda _: GeneralizationLimit(tiles=2).check(written([(0, "a", "ab", 12, 12)])),
     MinTiles: lambda _: MinTiles(tiles=2).check(written(ROW)),
     MinInhabitedTiles: lambda _: MinInhabitedTiles(tiles=2).check_with_flows(written([(0, "a", "ab", 12, 12)]), _flows(12)),
@@ -199,7 +201,8 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     walks, sectors = _walks(A, A), _map(tmp_path, lambda _: None)
     of_flows: list[Guarantee] = [
         FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, trips=1),
-        SuppressionBudget(suppress=0.1, k=10), GeneralizationLimit(tiles=4), MinTiles(tiles=2), MinInhabitedTiles(tiles=2),
+        SuppressionBudget(suppress=0.1, k=10), PeriodBudget(suppress=0.1, k=10, period="day"),
+        GeneralizationLimit(tiles=4), MinTiles(tiles=2), MinInhabitedTiles(tiles=2),
         MinPois(pois=2), MinPoiCategories(categories=2), MaxArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
         SumsOfParent(parent="hours", sha256="0" * 64),
     ]  # fmt: skip
@@ -219,7 +222,7 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     findings |= {p.name: p.check_sectors(sectors) for p in of_sectors}
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
-        "differential-privacy", "suppression-budget", "sums-of-parent", "min-inhabited-tiles", "min-pois",
+        "differential-privacy", "suppression-budget", "period-budget", "sums-of-parent", "min-inhabited-tiles", "min-pois",
         "min-poi-categories", "true-volumes", "bounded-volumes",
         "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories", "suppressed-segments",
         "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",

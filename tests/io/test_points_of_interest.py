@@ -67,7 +67,7 @@ def test_counts_of_tiles(tmp_path: Path) -> None:
     [
         ("zone_id,count\na,-1\n", "no whole number from 0"),
         ("zone_id,count\na,1.5\n", "no whole number from 0"),
-        ("name,count\na,1\n", "wanted columns lon and lat"),
+        ("name,count\na,1\n", "Expected columns lon and lat"),
         ("zone_id,count\nz,1\n", "no point of interest is in a tile"),
         ("zone_id,count\n", "a header but no rows"),
     ],

@@ -162,7 +162,7 @@ def test_people_are_rounded_down_to_a_multiple_of_k(tmp_path: Path, ledger: Path
     assert people_of(tmp_path / "first") == [30]
     found = {guarantee.name: finding for guarantee, finding in crowdveil.verify(tmp_path / "first", original=data)}
     assert found["true-volumes"].holds and found["flow-k-anonymity"].holds
-    assert "people rounded down to a multiple of 10" in str(made.manifest["guarantees"])
+    assert "numbers of people are rounded down to a multiple of 10" in str(made.manifest["guarantees"])
     # Where an earlier release shares records, k stands in the place of every number.
     release(data, tmp_path / "second", ledger)
     assert people_of(tmp_path / "second") == [10]

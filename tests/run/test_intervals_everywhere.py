@@ -87,7 +87,7 @@ def check_verify(made: IntervalRelease) -> None:
     original, reading = made.trips
     assert all(finding.holds for _, finding in crowdveil.verify(made.out, original, **reading))
     said = {g.name: finding.detail for g, finding in crowdveil.verify(made.out)}
-    assert "2 days checked" in said["suppression-budget"]
+    assert "2 days checked" in said["period-budget"]
 
 
 def check_measure(made: IntervalRelease) -> None:

@@ -23,7 +23,7 @@ import crowdveil
 from crowdveil import guarantees as library
 from crowdveil import testing
 from crowdveil.errors import InputError, OutputError, ParameterError
-from crowdveil.guarantees import Finding, Guarantee, SuppressionBudget
+from crowdveil.guarantees import Finding, Guarantee, PeriodBudget, SuppressionBudget
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
@@ -341,8 +341,8 @@ def _merged(guarantee: Guarantee, parts: list[Any]) -> Finding:
 
 OF_FLOWS: tuple[Guarantee, ...] = (
     library.FlowKAnonymity(k=10, k_unit="trips"), library.DisjointFlows(), SuppressionBudget(suppress=0.1, k=10),
-    library.GeneralizationLimit(tiles=2), SuppressionBudget(suppress=0.1, k=10, period="all"),
-    SuppressionBudget(suppress=0.1, k=10, period="hour-of-day"), library.MinTiles(tiles=2), library.MinInhabitedTiles(tiles=2),
+    library.GeneralizationLimit(tiles=2), PeriodBudget(suppress=0.1, k=10, period="all"),
+    PeriodBudget(suppress=0.1, k=10, period="hour-of-day"), library.MinTiles(tiles=2), library.MinInhabitedTiles(tiles=2),
     library.MinPois(pois=2), library.MinPoiCategories(categories=2), library.MaxArea(km2=3), library.WellFormedFlows(),
     library.TrueVolumes(), library.DifferentialPrivacy(epsilon=1, trips=1),
 )  # fmt: skip
@@ -378,7 +378,7 @@ def test_one_open_partition_leaves_the_whole_not_checked() -> None:
 @pytest.mark.parametrize("period", ["all", "hour-of-day"])
 def test_a_budget_for_all_time_steps_is_that_of_no_partition(period: Any) -> None:
     """A partition may suppress more than its share where another suppresses less."""
-    guarantee = SuppressionBudget(suppress=0.1, k=10, period=period)
+    guarantee = PeriodBudget(suppress=0.1, k=10, period=period)
     full = written([(0, "a", "b", 200, 90)], [(0, 200, 0)])
     over = written([(86_400, "a", "b", 85, 85)], [(86_400, 85, 15)])
     assert guarantee.check(over).violated

@@ -13,9 +13,10 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import Running, cabs
+from serving import Running, asking, cabs
 
-pytestmark = pytest.mark.slow
+from crowdveil.compat.mobidatalab.routes import PROCESSING
+from crowdveil.server.service import Service
 
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "anonymize": ("anonymize", {"method": "SimpleGeneralization", "params": {"tile_size": 500}}, "lat,lon,timestamp"),
@@ -27,6 +28,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_its_client_gets_a_file(case: str, running: Running, tmp_path: Path) -> None:
     action, config, begins = CASES[case]
@@ -71,6 +73,7 @@ def _poll(client: httpx.Client, task: str) -> httpx.Response:
     raise AssertionError("no file came")
 
 
+@pytest.mark.slow
 def test_tiles_and_a_pairing_are_uploaded_and_results_keep_their_names(running: Running) -> None:
     """As the document writes them: fields with a capital letter, and names of files in the run file."""
     square = [[[-123.0, 37.0], [-122.0, 37.0], [-122.0, 38.0], [-123.0, 38.0], [-123.0, 37.0]]]
@@ -102,3 +105,31 @@ def test_tiles_and_a_pairing_are_uploaded_and_results_keep_their_names(running: 
         while (said := anna.get("/task/", params={"task_id": task}).json())["status"] == "NOT_AVAILABLE":
             time.sleep(0.1)
         assert said["status"] == "ERROR" and "the original of each trajectory is not known" in said["message"]
+
+
+def test_wrong_requests_are_answered_in_its_form(service: Service) -> None:
+    anna = asking(service, "anna")
+    config = {"method": "SimpleGeneralization", "input_file": "/home/x/cabs.csv", "output_folder": "/out"}
+    both = {"original_dataset": ("a.csv", cabs()), "anonymized_dataset": ("b.csv", cabs())}
+    for action, data, asked, sentence in (
+        (
+            "anonymize",
+            {"input_dataset": ("a.csv", cabs())},
+            config | {"method": "Nothing"},
+            "there is no method Nothing",
+        ),
+        (
+            "analyze",
+            {"input_dataset": ("a.csv", cabs())},
+            {"method": "QuadTree", "input_file": "a"},
+            "there is no analysis",
+        ),
+        ("compute_measures", both, {"measures": [{"name": "nothing", "params": {}}]}, "there is no measure nothing"),
+    ):
+        answer = anna.post(f"/{action}/", files={**data, "config_file": ("p.json", json.dumps(asked))})
+        found = answer.json()
+        assert answer.status_code == 422 and found["status"] == "ERROR", answer.text
+        assert found["message"].startswith(sentence) and found["message"] == found["error"]["message"]
+    files = {"input_dataset": ("cabs.csv", cabs()), "config_file": ("parameters.json", json.dumps(config))}
+    answer = anna.post("/anonymize/", files=files).json()
+    assert answer["status"] == "OK" and answer["message"] == PROCESSING and len(answer["task_id"]) == 32

@@ -185,7 +185,7 @@ def test_private_files_are_not_made_on_a_server(
 ) -> None:
     line = ["anonymize", "swapmob", there / "cabs.csv", "-o", tmp_path / "out", "--server", on_server.url]
     ran = command(*line, "--pairing", tmp_path / "kept.csv")
-    assert ran.code == 2 and "must not lie on a server" in ran.sentence
+    assert ran.code == 2 and "It is for a run on this machine" in ran.sentence
     with on_server.client() as anna:
         answer = post(anna, "/methods/swapmob/jobs", {"data": ("a.csv", cabs())}, {"pairing": "x.csv"})
         assert answer.status_code == 422 and answer.json()["error"]["message"].startswith("pairing: there is no such")
@@ -228,7 +228,7 @@ def test_detached_and_fetched_later(there: Path, tmp_path: Path, on_server: Runn
     left = command("anonymize", "swapmob", there / "cabs.csv", "-o", tmp_path / "x", "--detach", *at)
     job = left.out.strip()
     assert left.code == 0 and len(job) == 32 and not (tmp_path / "x").exists()
-    assert "crowdveil task" in left.err
+    assert "crowdveil server jobs" in left.err
     got = command("server", "jobs", job, "-o", tmp_path / "out", *at)
     assert got.code == 0 and got.out.startswith(f"{tmp_path / 'out'}: verified and written"), got.err
     assert command("verify", tmp_path / "out").code == 0
@@ -281,7 +281,7 @@ def test_a_token_that_is_not_known(
     monkeypatch.setenv("CROWDVEIL_TOKEN", "cv_guess")
     assert "unknown or revoked" in command(*line).sentence
     monkeypatch.delenv("CROWDVEIL_TOKEN")
-    assert "wanted a token" in command(*line).sentence
+    assert "Expected a token" in command(*line).sentence
 
 
 @pytest.mark.parametrize(
@@ -304,6 +304,6 @@ def test_a_token_is_not_shown_by_accident() -> None:
 
 def test_detach_needs_a_server(there: Path, tmp_path: Path, command: Command) -> None:
     assert (
-        "name it with --server"
+        "Name one with --server"
         in command("anonymize", "swapmob", there / "cabs.csv", "-o", tmp_path / "o", "--detach").sentence
     )

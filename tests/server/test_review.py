@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Within, cabs, opened, put
+from browsing import CHROMIUM, Visit, chromium
+from serving import Running, Within, asking, cabs, ended, job_in, opened, put, token_id
 
-from crowdveil.compat.mobidatalab.routes import add_routes
-from crowdveil.server.app import make_app
-from crowdveil.server.queue.store import NewJob, new_id
+from conftest import Ran
 from crowdveil.server.service import Service
 
 DATA = "lat,lon\n1,2\n"
-SEED = 918273
+SEED = 77
+GENERALIZE = "/methods/simple-generalization/jobs"
+Command = Callable[..., Ran]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,6 @@ class Office:
     """A service with a submitter, two reviewers, and an admin."""
 
     service: Service
-    app: Any
     anna: Within
     rita: Within
     both: Within
@@ -34,31 +33,11 @@ class Office:
 
     def job(self, owner: str = "anna", *, review: bool = True) -> str:
         """A finished job."""
-        store, files, job = self.service.store, self.service.files, new_id()
-        files.receive(job)
-        files.accept(job)
-        whose = next(row["id"] for row in self.service.tokens.all() if row["name"] == owner)
-        new = NewJob(job, whose, "anonymize", "swapmob", {"seed": SEED}, {"data": "secret-name.csv"}, review=review)
-        assert store.add(new, 1000)
-        held = store.claim("w", 600)
-        assert held is not None and held.id == job
-        run = files.run(job, held.lease or "")
-        run.mkdir()
-        with zipfile.ZipFile(run / "release.zip", "w") as archive:
-            archive.writestr("manifest.json", json.dumps({"files": {"data": {"name": "t.csv"}}}))
-            archive.writestr("t.csv", DATA)
-        (run / "private.html").write_text(DATA)
-        size = (run / "release.zip").stat().st_size
-        about = {"name": "release.zip", "bytes": size, "sha256": "00", "media_type": "application/zip"}
-        assert store.finish(held, about | {"lease": held.lease})
-        return job
+        return job_in(self.service, token_id(self.service, owner), "done", DATA, name="secret-name.csv", review=review)
 
     def log(self, job: str) -> list[tuple[str | None, str]]:
-        return [
-            (self.service.tokens.name_of(line["who"]), line["what"])
-            for line in self.service.store.log()
-            if line["job"] == job and "result" in line["what"]
-        ]
+        lines = [line for line in self.service.store.log() if line["job"] == job and "result" in line["what"]]
+        return [(self.service.tokens.name_of(line["who"]), line["what"]) for line in lines]
 
 
 @pytest.fixture(params=[True, False])
@@ -68,16 +47,9 @@ def four_eyes(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def office(database_url: str, tmp_path: Path, four_eyes: bool) -> Iterator[Office]:
+    scopes = {"anna": ("submit", "read"), "rita": ("review",), "both": ("submit", "read", "review"), "root": ("admin",)}
     with opened(tmp_path / "data", database_url, four_eyes=four_eyes) as service:
-        app = make_app(service, [add_routes])
-        scopes = {
-            "anna": ("submit", "read"),
-            "rita": ("review",),
-            "both": ("submit", "read", "review"),
-            "root": ("admin",),
-        }
-        made = [Within(app, Authorization=f"Bearer {service.tokens.create(n, scopes=s)}") for n, s in scopes.items()]
-        yield Office(service, app, *made)
+        yield Office(service, *(asking(service, name, scopes=may) for name, may in scopes.items()))
 
 
 def guarded(who: Within, job: str) -> list[tuple[int, str]]:
@@ -96,7 +68,7 @@ def test_nothing_is_given_out_before_it_is_approved(office: Office) -> None:
         "state": "awaiting", "by": None, "at": None, "comment": None,
     }  # fmt: skip
     for status, text in guarded(office.anna, job):
-        assert DATA not in text and "1,2" not in text
+        assert DATA not in text
         assert status == 403 or json.loads(text)["status"] == "NOT_AVAILABLE"
     # What is to be approved can be seen by both sides.
     for seen in (office.anna.get(f"/jobs/{job}/report"), office.rita.get(f"/reviews/{job}/report")):
@@ -134,8 +106,7 @@ def test_nobody_approves_a_result_of_their_own(office: Office) -> None:
     refused = decide(office.both, job, "approve")
     assert refused.status_code == 403 and refused.json()["error"]["code"] == "own_job"
     # Nor does a token that was made for the jobs of that one.
-    token = office.service.tokens.create("second", scopes=("review",), jobs_of="both")
-    second = Within(office.app, Authorization=f"Bearer {token}")
+    second = asking(office.service, "second", scopes=("review",), jobs_of="both")
     assert decide(second, job, "approve").status_code == 403 and second.get("/reviews").json() == {"reviews": []}
     whose = office.service.store.get(job)
     assert whose is not None
@@ -166,11 +137,11 @@ def test_jobs_are_sent_to_be_reviewed(office: Office, four_eyes: bool) -> None:
 ODD = [{}, {"decision": "maybe"}, {"decision": "approve", "x": 1}, [], {"decision": "approve", "comment": "x" * 2001}]
 
 
-@pytest.mark.parametrize("body", ODD)
-def test_odd_decisions_are_refused(office: Office, body: Any) -> None:
+def test_odd_decisions_are_refused(office: Office) -> None:
     job = office.job()
-    answer = office.rita.post(f"/reviews/{job}", json=body)
-    assert answer.status_code == 422 and answer.json()["error"]["message"].endswith(".")
+    for body in ODD:
+        answer = office.rita.post(f"/reviews/{job}", json=body)
+        assert answer.status_code == 422 and answer.json()["error"]["message"].endswith(".")
     assert office.anna.get(f"/jobs/{job}").json()["review"]["state"] == "awaiting"
 
 
@@ -183,3 +154,78 @@ def test_admins_list_and_revoke_tokens(office: Office) -> None:
     assert office.root.request("DELETE", "/tokens/anna").status_code == 404
     last = next(line for line in office.service.store.log() if line["what"] == "revoked the token anna")
     assert office.service.tokens.name_of(last["who"]) == "root"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    service = Running(tmp_path_factory.mktemp("office"), "--four-eyes")
+    service.make_token("anna")
+    service.make_token("rita", scopes=("review",))
+    service.start()
+    yield service
+    service.stop()
+
+
+@pytest.mark.slow
+def test_from_the_command_line(
+    served: Running, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROWDVEIL_SERVER", served.url)
+    (tmp_path / "cabs.csv").write_text(cabs())
+
+    def anna(*args: object) -> Ran:
+        monkeypatch.setenv("CROWDVEIL_TOKEN", served.tokens["anna"])
+        return command(*args)
+
+    def rita(*args: object) -> Ran:
+        monkeypatch.setenv("CROWDVEIL_TOKEN", served.tokens["rita"])
+        return command("server", "review", *args)
+
+    ran = anna("anonymize", "simple-generalization", tmp_path / "cabs.csv", "-o", tmp_path / "out")
+    assert ran.code == 2 and "the job is done and awaiting review" in ran.err and not (tmp_path / "out").exists()
+    listed = rita("list").out
+    job = listed.partition(":")[0]
+    assert listed.startswith(f"{job}: anonymize simple-generalization of anna, done 20")
+    shown = anna("server", "jobs", job).out
+    assert f"{job}: done, awaiting review (" in shown and "must approve it" in shown
+    assert "The token lacks the scope review" in anna("server", "review", "list").err
+    assert rita("report", job, "-o", tmp_path / "report.html").code == 0
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    assert rita("approve", job, "--comment", "as agreed").out == f"{job}: approved\n"
+    assert rita("reject", job).code == 2 and rita("list").out == "no result awaits review.\n"
+    assert "done, approved" in anna("server", "jobs", job).out
+    assert anna("server", "jobs", job, "-o", tmp_path / "out").code == 0
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["method"]["name"] == "simple-generalization"
+    anna("anonymize", "simple-generalization", tmp_path / "cabs.csv", "-o", tmp_path / "other")
+    second = rita("list").out.partition(":")[0]
+    assert rita("reject", second, "--comment", "Not this area.").code == 0
+    refused = anna("server", "jobs", second, "-o", tmp_path / "other")
+    assert refused.code == 2 and "was rejected in its review (Not this area)" in refused.err
+    assert "rejected by rita: Not this area." in anna("server", "jobs", second).out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_on_the_page(served: Running) -> None:
+    pytest.importorskip("playwright.sync_api")
+    with served.client() as client:
+        job = put(client, GENERALIZE, {"data": ("cabs.csv", cabs())})
+        assert ended(client, job)["state"] == "done"
+    with chromium() as browser, Visit(browser, served.url) as anna, Visit(browser, served.url) as rita:
+        anna.sign_in(served.tokens["anna"])
+        anna.page.wait_for_selector("#data")
+        anna.page.goto(f"{served.url}/#/jobs/{job}")
+        anna.page.wait_for_selector(".badge.awaiting")
+        anna.page.wait_for_selector(".verdict")
+        assert anna.page.locator("button:has-text('Download the release')").count() == 0
+        rita.sign_in(served.tokens["rita"])
+        rita.page.click(f"a[href='#/reviews/{job}']")
+        rita.page.wait_for_selector("iframe")
+        rita.page.fill("#comment", "as agreed")
+        rita.page.click("button:has-text('Approve')")
+        rita.page.wait_for_selector(".badge.approved")
+        anna.page.reload()
+        anna.page.wait_for_selector(".badge.approved")
+        anna.page.wait_for_selector("button:has-text('Download the release')")
+        assert "as agreed" in anna.page.inner_text("#main")
+        assert anna.wrong == [] and rita.wrong == []

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from serving import descendants, until
 
-from crowdveil.server.queue.files import Files, safe_name
-from crowdveil.server.queue.store import NewJob, QueuedJob, Store, new_id
+from crowdveil.server.queue.files import Files
+from crowdveil.server.queue.store import CRASHES_MOST, NewJob, QueuedJob, Store, new_id
+from crowdveil.server.workers.worker import Worker
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +101,7 @@ def test_jobs_end_as_they_should(store: Store, files: Files, start: Start) -> No
     done = ended(store, good)
     assert done.state == "done" and whole(files, done)
     until(lambda: left(files, good) == ["summary.json", "whole.txt"])
-    assert ended(store, refused).error == "a.csv: wanted something else; give it." and nothing_left(files, refused)
+    assert ended(store, refused).error == "a.csv: Expected something else. Give it." and nothing_left(files, refused)
     wrong = ended(store, fault)
     assert (wrong.error_code, wrong.error) == (
         "fault",
@@ -118,7 +119,7 @@ def test_a_job_that_ends_its_process_is_run_twice_and_failed(store: Store, files
         assert failed.state == "failed" and failed.runs == 2 and failed.error_code == "crashed"
         assert nothing_left(files, job)
         assert (
-            failed.error == f"the job ended the process that ran it twice{why}; give it less data, or other parameters."
+            failed.error == f"the job ended the process that ran it twice{why}. Give it less data, or other parameters."
         )
 
 
@@ -219,12 +220,20 @@ def test_sweeping_takes_what_no_job_needs(
     assert list(files.incoming.iterdir()) == [] and len(list(files.jobs.iterdir())) == 2
 
 
-@pytest.mark.parametrize(
-    "name", ["../a.csv", "/etc/a.csv", "a\0.csv", ".a.csv", "a b.csv", "-a.csv", "", "csv", "a.csv/", "a\n.csv"]
-)
-def test_safe_names_stay_in_their_folder(name: str, tmp_path: Path) -> None:
-    safe = safe_name(name, "data", (".csv",))
-    if safe is not None:
-        assert (tmp_path / safe).parent == tmp_path and not safe.startswith((".", "-")) and safe.endswith(".csv")
-    with pytest.raises(ValueError, match="no id"):
-        Files(tmp_path).job(name)
+def test_a_job_that_breaks_its_worker_twice_is_failed_and_the_worker_goes_on(
+    store: Store, files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job, worker, runs = put(store, files), Worker(store, files), []
+
+    def broken(_self: Worker, job: QueuedJob) -> None:
+        runs.append(job.id)
+        "\ud800".encode()
+
+    monkeypatch.setattr(Worker, "run", broken)
+    worker.work(once=True)
+    found = store.get(job)
+    assert (
+        runs == [job] * CRASHES_MOST and found is not None and (found.state, found.error_code) == ("failed", "crashed")
+    )
+    assert found.error is not None and "twice (UnicodeEncodeError in its worker)" in found.error
+    assert not files.job(job).exists() and "ud800" not in capsys.readouterr().err

@@ -281,7 +281,7 @@ def test_distances_are_found_by_name_and_alias(data: Trajectories) -> None:
     assert find_distance("DomingoTrujillo2012").name == "graph"
     assert all(kind.summary.endswith(".") and "\n" not in kind.summary for kind in DISTANCES)
     assert isinstance(make_distance(data, "Martinez2021", 0.0), SpatioTemporal)
-    with pytest.raises(ParameterError, match="there is no distance Manhattan; known are spatiotemporal, graph, dtw"):
+    with pytest.raises(ParameterError, match=r"there is no distance Manhattan. Known are spatiotemporal, graph, dtw"):
         find_distance("Manhattan")
 
 

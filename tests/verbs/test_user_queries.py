@@ -53,7 +53,6 @@ def test_the_command(tmp_path: Path, command: Any) -> None:
     original, queries, out = tmp_path / "cabs.csv", tmp_path / "q.csv", tmp_path / "answers.csv"
     _table(ROWS).to_pandas().to_csv(original, index=False)
     _queries((2.0, 48.0, 100, 0, 600)).to_pandas().to_csv(queries, index=False)
-    ran = command("measure", original, original, "--query-table", queries, "-o", out)
+    ran = command("experiment", "queries", original, original, queries, "-o", out)
     assert ran.code == 0 and "SID 0.0000" in ran.out, ran.err
     assert out.read_text().splitlines()[1] == "1,2,2,1,1"
-    assert command("measure", original, original, "--query-table", queries, "-m", "rmse").code == 2

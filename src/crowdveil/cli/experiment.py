@@ -10,10 +10,10 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.cli.compare import READING, RUNS, compare_with_options
 from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL
+from crowdveil.comparison.comparison import Comparison
 from crowdveil.errors import Option, OutputError, ParameterError, counted
 from crowdveil.experiments.figures import SIZES, draw_ratios, draw_windows, target_lines
 from crowdveil.experiments.movers import NetworkPlacement, Traffic, write_movers
@@ -38,6 +38,9 @@ from crowdveil.io.zones import read_zones
 from crowdveil.model.zones import Zones
 from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
+from crowdveil.verbs.base import Task
+from crowdveil.verbs.compare import OPTIONS, compared
+from crowdveil.verbs.queries import measure_queries
 
 _SHARES = ",".join(map(str, SHARES))
 _SEED = click.Option(["--seed"], default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
@@ -123,7 +126,7 @@ def _edit(
     if (trips is None) != (trips_out is None):
         raise click.UsageError("--trips and --trips-out come together: what to read, and where to write it.")
     if Path(output).suffix.lower() not in (".geojson", ".json"):
-        raise OutputError(output, "wanted a name that ends in .geojson.")
+        raise OutputError(output, "Expected a name that ends in .geojson.")
     targets = [Path(output), *([] if trips_out is None else [Path(trips_out)])]
     for path in targets:
         check_file(path.absolute(), overwrite=overwrite)
@@ -231,13 +234,13 @@ def flows(profile: str, matrices: int, seed: int, zones_out: str | None, output:
 @command.command(
     params=[
         click.Argument(["figure"], type=click.Choice(["ratios", "targets", "windows"])),
-        *RUNS,
+        click.Argument(["data"], metavar="INPUT...", nargs=-1, required=True),
         click.Option(["-o", "--output"], metavar="FILE", help="Picture to write: .png. Not for targets."),
         _OVERWRITE,
-        *READING,
+        *options_of(*OPTIONS, without=("format",)),
     ]
 )
-def figure(figure: str, output: str | None, overwrite: bool, **values: Any) -> None:
+def figure(figure: str, data: tuple[str, ...], output: str | None, overwrite: bool, **values: Any) -> None:
     """Run a comparison and make a figure or table of a paper from it.
 
     ratios: each measure as a ratio to the first method, box plots over matrices. targets: the target volume at which origins
@@ -250,18 +253,50 @@ def figure(figure: str, output: str | None, overwrite: bool, **values: Any) -> N
       crowdveil experiment figure targets trips.parquet --zones zones.geojson --methods atg-dual -k 5,10 --vary v_target=40,80
       crowdveil experiment figure windows cabs.parquet --methods microaggregation,swapmob -o windows.png
     """
+    options = {name: value for name, value in values.items() if value is not None and value != ()}
     if figure == "targets":
-        values["measures"] = values["measures"] or ",".join(SIZES)
-        click.echo("\n".join([*target_lines(compare_with_options(None, **values)), CONFIDENTIAL]))
+        click.echo("\n".join([*target_lines(_compared(data, {"measures": ",".join(SIZES)} | options)), CONFIDENTIAL]))
         return
     if output is None:
         raise ParameterError(Option("output"), "Expected the name of a picture. Give one.")
     check_picture(output)
     with new_file(Path(output), overwrite=overwrite) as file:
-        found = compare_with_options(None, **values)
+        found = _compared(data, options)
         (draw_ratios if figure == "ratios" else draw_windows)(found).save(file, "png")
         file.chmod(0o600)
     click.echo(f"{output}: written\n{CONFIDENTIAL}")
+
+
+def _compared(data: tuple[str, ...], options: dict[str, Any]) -> Comparison:
+    with progress_bar() as (progress, stage):
+        task = Task("", options, {"data": data}, progress=progress, stage=stage)
+        found = compared(task)
+    show_notes(task.notes)
+    return found
+
+
+@command.command(params=options_of(TrajectoryReading))
+@click.argument("original")
+@click.argument("release")
+@click.argument("queries")
+@click.option("-o", "--output", metavar="FILE", help="Also write the answers: .csv or .parquet. They are confidential.")
+@click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
+def queries(original: str, release: str, queries: str, output: str | None, overwrite: bool, **values: Any) -> None:
+    """Measure SID and AID of your own range queries: a table with lon, lat, radius_m, start and end.
+
+    \b
+    Example:
+      crowdveil experiment queries cabs.csv out/ queries.csv -o answers-confidential.csv
+    """
+    if output is not None:
+        check_ending(Path(output))
+    notes = ReadNotes()
+    found = measure_queries(original, release, queries, notes=notes, **given(TrajectoryReading, values))
+    if output is not None:
+        with new_file(Path(output), overwrite=overwrite) as file:
+            write_table(found.to_arrow(), file)
+    show_notes(notes)
+    click.echo("\n".join(found.lines()))
 
 
 @command.command(params=[*options_of(TrajectoryReading)])

@@ -36,7 +36,10 @@ COMMANDS = {
     "synth": "Make a synthetic city: trips or trajectories.",
     "experiment": "Make the data and figures of experiments in papers.",
 }
-"""What each command does; its module has its name."""
+"""What each command does."""
+VERBS = ("anonymize", "verify", "derive", "report", "plot", "measure", "attack", "describe", "compare", "analyze", "flows",
+         "trips", "filter")  # fmt: skip
+"""The commands that are drawn from records."""
 
 ALIASES = {"measures": "measure", "analysis": "analyze", "anonymise": "anonymize", "analyse": "analyze"}
 """Names of commands in mdl-anonymizer, and British spellings; --help does not list them."""
@@ -58,8 +61,13 @@ class StoppedError(CrowdveilError):
 
 
 def load_command(name: str) -> click.Command:
-    """Import a command, and name it: its function has the name `command`."""
-    command: click.Command = import_module(f"crowdveil.cli.{name}").command
+    """Draw the command of a verb from its record, or import one that stands in a module of its own."""
+    if name in VERBS:
+        from crowdveil.cli.draw import draw  # here, since `--help` does not need it
+
+        command = draw(import_module(f"crowdveil.verbs.{name}").VERB)
+    else:
+        command = import_module(f"crowdveil.cli.{name}").command
     command.name = name
     return command
 
@@ -89,7 +97,7 @@ class Commands(click.Group):
             from difflib import get_close_matches  # here, since `--help` does not need it
 
             for near in get_close_matches(name, COMMANDS, n=1, cutoff=0.7):
-                ctx.fail(f"there is no command {name}; did you mean {near}?")
+                ctx.fail(f"there is no command {name}. Did you mean {near}?")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -177,7 +185,7 @@ def _main() -> None:
             _stop(str(MissingExtraError(missing, EXTRAS[missing], "this command")), MissingExtraError.exit_code)
         if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
             _drop_output()
-            _stop("What is printed cannot be written: its disk is full; free space, or send it elsewhere.", 2)
+            _stop("What is printed cannot be written: its disk is full. Free space, or send it elsewhere.", 2)
         if os.environ.get("CROWDVEIL_DEBUG"):
             raise
         _stop(

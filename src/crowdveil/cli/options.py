@@ -11,7 +11,28 @@ import click
 from crowdveil.errors import ParameterError
 from crowdveil.params import Params, Row, rows
 
-_TYPES: dict[str, Any] = {"int": click.INT, "float": click.FLOAT, "text": click.STRING}
+MAIN = ("k", "suppress", "zones", "step", "tz", "output")
+"""The options that most runs need; the help shows them first."""
+_METAVARS = {"text": "TEXT", "share": "SHARE", "int": "N", "float": "X"}
+
+
+class Number(click.ParamType[Any]):
+    """A number; what is none stays text, which the parameter's model refuses in its own words."""
+
+    name = "number"
+
+    def __init__(self, kind: Callable[[str], float]) -> None:
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number."""
+        try:
+            return self.kind(value)
+        except ValueError:
+            return value
+
+
+_TYPES: dict[str, click.ParamType[Any]] = {"int": Number(int), "float": Number(float)}
 
 
 class NamedCommands(click.Group):
@@ -41,83 +62,61 @@ class NamedCommands(click.Group):
             raise click.UsageError(str(error), ctx) from None
 
 
-MAIN = ("k", "suppress", "zones", "step", "tz", "output")
-"""The options that most runs need; the help shows them first."""
-
-
 class GroupedCommand(click.Command):
-    """A command whose help has its options in groups, those of most runs first."""
+    """A command whose help has its options in groups."""
 
     def __init__(self, *arguments: Any, groups: Mapping[str, Sequence[str]], **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.groups = {"Options": MAIN, **groups}
+        self.groups = groups
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group; options that are in no group are in the last one."""
         sections: dict[str, list[tuple[str, str]]] = {title: [] for title in self.groups}
         for param in self.get_params(ctx):
-            record, name = param.get_help_record(ctx), param.name or ""
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
-                title = next((title for title, names in self.groups.items() if name in names), [*sections][-1])
+                title = next((title for title, names in self.groups.items() if param.name in names), [*sections][-1])
                 sections[title].append(record)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
 
-
-def options_of(
-    params: type[Params], *, only: tuple[str, ...] | None = None, without: tuple[str, ...] = ()
-) -> list[click.Option]:
-    """Return an option for each parameter, or for those in `only`, but those in `without`."""
-    listed = [row for row in rows(params) if only is None or row.name in only]
-    return [_option(row) for row in listed if row.name not in without]
-
-
-class LazyOption(click.Option):
-    """An option whose help is made when it is shown, which few runs do."""
-
-    def __init__(self, names: list[str], text: Callable[[], str], **settings: Any) -> None:
-        self.text = text
-        super().__init__(names, **settings)
-
-    @property
-    def help(self) -> str:
-        """Return the help."""
-        return self.text()
-
-    @help.setter
-    def help(self, text: str | None) -> None:
-        """Ignore what click sets."""
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; a further file is probably that of the zones."""
+        ctx.allow_extra_args = True
+        super().parse_args(ctx, args)
+        if ctx.args:
+            more = " ".join(ctx.args)
+            zones = f"Name zones with --zones {more}." if "zones" in ctx.params else "Leave it out."
+            inputs = sum(isinstance(param, click.Argument) for param in self.params)
+            ctx.fail(f"Expected {'one input' if inputs == 1 else f'{inputs} inputs'}, got also {more}. {zones}")
+        return ctx.args
 
 
-def _row_option(names: list[str], row: Row, **settings: Any) -> click.Option:
-    """Return an option without a default, whose help has the unit, bounds and default of a parameter."""
-
-    def text() -> str:
-        notes = [row.unit, row.bounds]
-        if row.default not in (None, False):
-            notes.append(f"default {f'{100 * row.default:g}%' if row.kind == 'share' else row.default}")
-        shown = "; ".join(n for n in notes if n)
-        return f"{row.help} [{shown}]" if shown else row.help
-
-    return LazyOption(names, text, default=None, **settings)
+def options_of(*models: type[Params], without: Iterable[str] = ()) -> list[click.Option]:
+    """Return an option for each parameter of models, once for each name, but for those in `without`."""
+    drawn = {row.name: _option(row) for model in reversed(models) for row in rows(model)}
+    names = dict.fromkeys(name for model in models for name in model.model_fields)
+    return [drawn[name] for name in names if name not in without]
 
 
 def _option(row: Row) -> click.Option:
+    """Return an option without a default: the model has it."""
+    notes = [row.unit, row.bounds]
+    if row.default not in (None, False, "", ()):
+        shown = ",".join(map(str, row.default)) if isinstance(row.default, list) else row.default
+        notes.append(f"default {f'{100 * row.default:g}%' if row.kind == 'share' else shown}")
+    listed = "; ".join(note for note in notes if note)
+    text = f"{row.help} [{listed}]" if listed else row.help
     if row.kind == "bool":
-        return _row_option([f"{row.option}/--no-{row.option[2:]}" if row.default else row.option], row, is_flag=True)
-    metavar = (
-        row.metavar
-        or {"text": "TEXT", "share": "SHARE", "int": "N", "float": "X", "choice": f"[{'|'.join(row.choices)}]"}[
-            row.kind
-        ]
+        name = f"{row.option}/--no-{row.option[2:]}" if row.default is True else row.option
+        return click.Option([name], is_flag=True, default=None, help=text)
+    metavar = row.metavar or (f"[{'|'.join(row.choices)}]" if row.kind == "choice" else _METAVARS[row.kind])
+    names = [row.short, row.option] if row.short else [row.option]
+    return click.Option(
+        names, type=_TYPES.get(row.kind, click.STRING), metavar=metavar, help=text, multiple=row.default == ()
     )
-    # Where more is taken than the choices, the model knows what.
-    closed = row.kind == "choice" and not row.more
-    kind = click.Choice(row.choices) if closed else _TYPES.get(row.kind, click.STRING)
-    names = ["-k", "--k"] if row.name == "k" else [row.option]
-    return _row_option(names, row, type=kind, metavar=metavar, required=row.required)
 
 
 def given(params: type[Params], values: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from crowdveil.comparison.requested_measures import Column, figures_of
 from crowdveil.comparison.samples import few_of
 from crowdveil.engine import timed_tasks
 from crowdveil.errors import CrowdveilError, Reason
-from crowdveil.guarantees import SuppressionBudget
+from crowdveil.guarantees import PeriodBudget, SuppressionBudget
 from crowdveil.measures.od.comparison import Baseline, OdComparison
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.methods.base import Facts
@@ -163,9 +163,8 @@ def _remark_on_flows(candidate: Candidate, flows: Flows) -> str:
     remarks, method = [], candidate.method
     if method.row_semantics == "noisy":
         remarks.append("noise in place of k")
-    if not any(
-        isinstance(guarantee, SuppressionBudget) for guarantee in method.guarantees(candidate.params, Facts.of(flows))
-    ):
+    guarantees = method.guarantees(candidate.params, Facts.of(flows))
+    if not any(isinstance(guarantee, SuppressionBudget | PeriodBudget) for guarantee in guarantees):
         remarks.append("budget not guaranteed" if isinstance(candidate.params, Budgeted) else "has no budget")
     if method.row_semantics == "overlapping":
         remarks.append("rows overlap")

@@ -16,7 +16,7 @@ between the same distributions. Where rows overlap, their shares in a pair of ti
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of origin-destination matrices, 2023
+Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of origin-destination matrices, 2022
 (section 1).
 """
 

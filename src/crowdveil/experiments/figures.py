@@ -1,9 +1,9 @@
 """Tables and figures of papers, from a comparison of methods. All show exact numbers and are confidential.
 
-- `draw_ratios`: Matet et al. (2023), Fig. 12: each measure as a ratio to the first method, box plots over matrices.
-- `target_lines`: Matet et al. (2023), section 3.5 and Table 5: the target volume at which origins and destinations have the
+- `draw_ratios`: Matet et al. (2022), Fig. 12: each measure as a ratio to the first method, box plots over matrices.
+- `target_lines`: Matet et al. (2022), section 3.5 and Table 5: the target volume at which origins and destinations have the
   nearest mean sizes, for each k.
-- `draw_windows`: Torres and Trujillo-Rasua (2016), Fig. 1: distortion of range queries by the window of the queries.
+- `draw_windows`: Ferreira Torres and Trujillo-Rasua (2016), Fig. 1: distortion of range queries by the window of the queries.
 """
 
 from __future__ import annotations

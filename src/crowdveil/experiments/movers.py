@@ -13,7 +13,7 @@ Notes
 - In the generator, roads have classes as well, which limit the speed of movers. Our files lack them, so there is one class of
   roads with the speed limit `ROAD` of the fastest class, and the fastest route is the shortest. Where several external objects
   overlap, the slowest counts. Movers do not obstruct each other, and none turns round.
-- `ROAD` and `LENGTH` were chosen so that the settings of Torres and Trujillo-Rasua (2016) on the network of Oldenburg give
+- `ROAD` and `LENGTH` were chosen so that the settings of Ferreira Torres and Trujillo-Rasua (2016) on Oldenburg's roads give
   their results: 5,000 movers with 98 points each, on trajectories of 7,284 units. These settings are the defaults. The paper
   does not give the period; 5 a time-stamp make 5,000 in 1,000 time-stamps. Here all movers continue to their goal.
 - Public copies of that network are scaled to 10,000 × 10,000, while the generator's own is about 23,600 × 26,900. With
@@ -22,7 +22,8 @@ Notes
 References
 ----------
 T. Brinkhoff: A framework for generating network-based moving objects. GeoInformatica 6(2), 2002.
-C. F. Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymization problem. DBSec 2016, section 5.3.
+C. Ferreira Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymization problem. DBSec 2016,
+section 5.3.
 """
 
 from __future__ import annotations
@@ -327,5 +328,5 @@ def _check_width(network: RoadNetwork, placement: NetworkPlacement) -> None:
     wide = max(network.extent) * placement.unit_m
     if wide > 2e6:
         raise ParameterError(
-            f"the network is {wide / 1000:,.0f} km wide on the globe; give {Option('unit_m')}, meters a unit."
+            f"the network is {wide / 1000:,.0f} km wide on the globe. Give {Option('unit_m')}, meters a unit."
         )

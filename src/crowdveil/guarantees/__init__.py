@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees.base import Finding, Guarantee, Outcome
-from crowdveil.guarantees.budget import SuppressionBudget
+from crowdveil.guarantees.budget import PeriodBudget, SuppressionBudget
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
 from crowdveil.guarantees.extent import (
@@ -42,7 +42,7 @@ from crowdveil.guarantees.trajectories import (
 )
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
-    FlowKAnonymity, DisjointFlows, WellFormedFlows, SumsOfParent, DifferentialPrivacy, SuppressionBudget,
+    FlowKAnonymity, DisjointFlows, WellFormedFlows, SumsOfParent, DifferentialPrivacy, SuppressionBudget, PeriodBudget,
     GeneralizationLimit, MinTiles, MinInhabitedTiles, MinPois, MinPoiCategories, MaxArea, TrueVolumes, BoundedVolumes,
     TrajectoryKAnonymity, SegmentKAnonymity, LocationsOnTileCenters, WellFormedTrajectories, SuppressedTrajectories,
     SuppressedSegments, CombinationKAnonymity, OriginalPoints, SwappedTrajectories, NoOwnPoints, SharedTilePairs,
@@ -73,6 +73,7 @@ __all__ = [
     "NoOwnPoints",
     "OriginalPoints",
     "Outcome",
+    "PeriodBudget",
     "SectorGuarantee",
     "SectorKAnonymity",
     "SegmentKAnonymity",
@@ -97,5 +98,5 @@ def guarantee_from_manifest(name: str, parameters: Mapping[str, Any]) -> Guarant
         return _OF_NAME[name](**parameters)
     except (KeyError, TypeError, ValidationError):
         raise InputError(
-            "the manifest names a guarantee that this version cannot check; use the version in it."
+            "the manifest names a guarantee that this version cannot check. Use the version in it."
         ) from None

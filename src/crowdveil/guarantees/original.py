@@ -85,17 +85,20 @@ class TrueVolumes(ComparedWithOriginal):
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        rounded = (
-            "" if self.people_of is None else f", people rounded down to a multiple of {self.people_of:,} or to that"
-        )
-        said = (
-            "Volume and group size of every published flow are those of the original flows from its origin to its "
-            f"destination in its time step or interval{rounded}, and a suppressed total that is given is exactly the rest; where "
-            "trips have weights, a volume is their sum, rounded up or down to a whole trip"
-        )
-        if self.repeats_within is None:
-            return f"{said}."
-        return f"{said}. A flow in which fewer than {self.repeats_within} changed may repeat the value of an earlier release."
+        said = [
+            "Every published flow has the volume and the group size of the original flows from its origin to its destination "
+            "in its time step or interval"
+        ]
+        if self.people_of is not None:
+            k = f"{self.people_of:,}"
+            said.append(f"numbers of people are rounded down to a multiple of {k}, or are all given as {k}")
+        said.append("a suppressed total, where given, is exactly the rest")
+        said.append("where trips have weights, a volume is their sum, rounded up or down to a whole trip")
+        if self.repeats_within is not None:
+            said.append(
+                f"a flow in which fewer than {self.repeats_within} changed may repeat the value of an earlier release"
+            )
+        return f"{'; '.join(said)}."
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
         """Add up the original flows of each row, and compare."""

@@ -58,7 +58,9 @@ def normalized_ids(column: Any, what: str) -> Any:
     try:
         return _normalized(array.cast(pa.string()))
     except pa.ArrowException:
-        raise InputError(what, f"wanted ids, but the column holds {array.type}; give text or whole numbers.") from None
+        raise InputError(
+            what, f"Expected ids, but the column holds {array.type}. Give text or whole numbers."
+        ) from None
 
 
 def _composed(text: Any) -> Any:

@@ -42,7 +42,7 @@ def read_points_of_interest(data: Any, zones: Zones, notes: ReadNotes | None = N
         unit = "rows of points of interest"
     inside = tile >= 0
     if not inside.any():
-        raise InputError(name, "no point of interest is in a tile; give those of the same region as the data.")
+        raise InputError(name, "no point of interest is in a tile. Give those of the same region as the data.")
     if not inside.all():
         notes.add(f"{int((~inside).sum()):,} of {len(inside):,} {unit} are in no tile and left out.")
     return PointsOfInterest(tile[inside], _categories(source, table, quiet)[inside], count[inside])
@@ -54,7 +54,7 @@ def _tiles(source: Source, table: pa.Table, zones: Zones, notes: ReadNotes) -> I
     if column is None:
         raise InputError(
             source.name,
-            f"wanted columns lon and lat of points of interest, or a column zone_id of tiles, but {describe_columns(source)}.",
+            f"Expected columns lon and lat of points of interest, or a column zone_id of tiles, but {describe_columns(source)}.",
         )
     ids = [("" if value is None else value) for value in table[column].cast(pa.string()).to_pylist()]
     tile = np.array([zones.index_of(name) for name in ids], np.int64)

@@ -32,14 +32,14 @@ def check_ending(path: Path, *more: str, option: str = "output") -> None:
     endings = (*_ENDINGS, *more)
     if path.suffix.lower() not in endings:
         raise OutputError(
-            path, f"wanted a name that ends in {' or '.join(endings)}; name another with {Option(option)}."
+            path, f"Expected a name that ends in {' or '.join(endings)}. Name another with {Option(option)}."
         )
 
 
 def check_picture(path: str | Path) -> None:
     """Raise unless the suffix of the name is .png."""
     if Path(path).suffix.lower() != ".png":
-        raise OutputError(path, f"wanted a name that ends in .png; name another with {Option('plot')}.")
+        raise OutputError(path, f"Expected a name that ends in .png. Name another with {Option('plot')}.")
 
 
 def write_table(table: pa.Table, path: Path, *, as_input: bool = False) -> None:

@@ -41,7 +41,9 @@ def ids_of(column: Any, what: str) -> Any:
     try:
         return array.cast(pa.string())
     except pa.ArrowException:
-        raise InputError(what, f"wanted ids, but the column holds {array.type}; give text or whole numbers.") from None
+        raise InputError(
+            what, f"Expected ids, but the column holds {array.type}. Give text or whole numbers."
+        ) from None
 
 
 def read_floats(column: Any, what: str) -> tuple[Floats, Mask | None]:
@@ -50,7 +52,7 @@ def read_floats(column: Any, what: str) -> tuple[Floats, Mask | None]:
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         array = _text_to_floats(array)
     elif not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type) or pa.types.is_decimal(array.type)):
-        raise InputError(what, f"wanted numbers, but the column holds {array.type}; give a column of numbers.")
+        raise InputError(what, f"Expected numbers, but the column holds {array.type}. Give a column of numbers.")
     values: Floats = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     # The sum is finite if all values are; only otherwise a mask is made.
     with np.errstate(all="ignore"):

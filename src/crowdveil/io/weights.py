@@ -39,6 +39,6 @@ def read_weight_sums(column: Any, name: str) -> Ints:
         units: Ints = column.cast(SUMS).cast(pa.int64()).to_numpy()
     except pa.ArrowInvalid:
         raise InputError(
-            name, f"the weights of a flow add up to more than {2**63 // WEIGHT_UNITS:,} trips; check their column."
+            name, f"the weights of a flow add up to more than {2**63 // WEIGHT_UNITS:,} trips. Check their column."
         ) from None
     return units

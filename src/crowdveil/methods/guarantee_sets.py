@@ -16,17 +16,13 @@ def overlapping_flow_guarantees(params: FlowParams, facts: Facts) -> tuple[Guara
     anonymity = library.FlowKAnonymity(k=params.k, k_unit=facts.k_unit)
     if not isinstance(params, Budgeted):
         return (anonymity,)
-    period: dict[str, Any] = {}
+    limit: dict[str, Any] = {"suppress": params.suppress, "k": params.k, "weighted": facts.weighted}
     if isinstance(params, AdaptiveInTime) and params.time_partition == "adaptive":
         longest = longest_interval(facts.step_s, params.longest_s)
-        period = {"period": "day", "interval_s": longest}
-    elif isinstance(params, TimePartitioned) and params.time_partition == "stable":
-        period = {"period": params.budget_period}
-    budget = library.SuppressionBudget(
-        suppress=params.suppress, k=params.k, weighted=facts.weighted,
-        **period, **({"tz": facts.tz} if period else {}),
-    )  # fmt: skip
-    return (anonymity, budget)
+        return (anonymity, library.PeriodBudget(**limit, period="day", tz=facts.tz, interval_s=longest))
+    if isinstance(params, TimePartitioned) and params.time_partition == "stable":
+        return (anonymity, library.PeriodBudget(**limit, period=params.stable_by, tz=facts.tz))
+    return (anonymity, library.SuppressionBudget(**limit))
 
 
 def flow_guarantees(params: FlowParams, facts: Facts) -> tuple[Guarantee, ...]:

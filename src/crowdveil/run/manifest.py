@@ -160,7 +160,7 @@ def original_input_options(manifest: Manifest, given: dict[str, Any]) -> dict[st
         elif Tiling.of(before[name].get("name")) is not None:
             given = {**given, name: before[name]["name"]}
         elif name not in (*NOT_OF_FLOWS, *ONLY_CHECKED):
-            raise ParameterError(f"the release was made with a file of {name}; give it with {Option(name)}.")
+            raise ParameterError(f"the release was made with a file of {name}. Give it with {Option(name)}.")
     options = {name: value for name, value in before.items() if name not in FILES} | {"tz": manifest.time_zone} | given
     return {name: value for name, value in options.items() if name not in NOT_OF_FLOWS}
 
@@ -169,7 +169,7 @@ def refuse_other_counts(manifest: Manifest, counts: str) -> None:
     """Raise if k counts something else in the original than in its release, unless trajectories were asked for."""
     before = manifest.k_unit
     if counts != before and before != "trajectories":
-        raise InputError(f"the original counts {counts}, but the release counts {before}; read it as for the release.")
+        raise InputError(f"the original counts {counts}, but the release counts {before}. Read it as for the release.")
 
 
 def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:

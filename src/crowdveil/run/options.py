@@ -90,18 +90,23 @@ class AuditOptions(Params):
     statement stands in the ledger and in the manifest."""
 
 
-class RunOptions(AuditOptions, EngineOptions, ReleaseOptions):
+class LedgerOptions(Params):
+    """The ledger of what is published."""
+
+    ledger: Location = _location_field("FOLDER")
+    """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""
+
+
+class RunOptions(LedgerOptions, AuditOptions, EngineOptions, ReleaseOptions):
     """Options of a run that is started here."""
 
     overwrite: bool = Field(False, strict=True)
     """Replace an earlier release in the folder."""
     pairing: Location = _location_field("FILE")
     """Write the original of each published trajectory to this confidential file outside the release (.csv or .parquet)."""
-    ledger: Location = _location_field("FOLDER")
-    """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""
 
 
 def refuse_table_without_spark(table: str | None) -> None:
     """Raise if data is to be read as a table of Spark, but without Spark."""
     if table is not None:
-        raise ParameterError(Option("table"), f"it is for tables of Spark; add {Option('engine', 'spark')}.")
+        raise ParameterError(Option("table"), f"it is for tables of Spark. Add {Option('engine', 'spark')}.")

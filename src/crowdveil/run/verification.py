@@ -67,7 +67,7 @@ def stated_guarantees(manifest: Manifest) -> tuple[Guarantee, ...]:
         params = method.params.checked(manifest.method.parameters)
     except ParameterError:
         raise InputError(
-            f"the manifest names the method {name} with parameters that this version does not know; use the version in it."
+            f"the manifest names the method {name} with parameters that this version does not know. Use the version in it."
         ) from None
     for needed in (*method.guarantees(params, _facts(manifest)), *structural_guarantees(method, params)):
         alike = (g for g in stated if type(g) is type(needed))
@@ -206,5 +206,5 @@ def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = Tru
     if isinstance(k, int) and crowd < k:
         most = "" if exact else "at most "
         raise InputError(
-            Option("k"), f"wanted at most the {counts} in the data, {most}{crowd:,}, but got {k:,}; choose a smaller k."
+            Option("k"), f"Expected at most the {counts} in the data, {most}{crowd:,}, got {k:,}. Choose a smaller k."
         )

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crowdveil.errors import ParameterError
-from crowdveil.run.options import RunOptions
-
-
-@dataclass(frozen=True)
-class AnalysisRequest:
-    """One analysis: its name, data, options and output. Checked when it runs."""
-
-    analysis: str
-    data: str
-    output: str | None
-    options: dict[str, Any]
-    overwrite: bool = False
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -33,9 +20,9 @@ def load(path: Path) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
-        raise ParameterError(path, f"the run file is not valid {kind}{where}; fix it.") from None
+        raise ParameterError(path, f"the run file is not valid {kind}{where}. Fix it.") from None
     if not isinstance(content, dict):
-        raise ParameterError(path, "wanted a run file with names and values, but it holds something else.")
+        raise ParameterError(path, "Expected a run file with names and values, but it holds something else.")
     return content
 
 
@@ -50,20 +37,11 @@ def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
     return found
 
 
-def checked_options(path: Path, options: dict[str, Any], *, overwrite: bool) -> dict[str, Any]:
-    """Return the options of a run in a run file; raise where one is wrong. `overwrite` is that of the command line."""
-    try:
-        RunOptions.checked(options)
-    except ParameterError as error:
-        raise ParameterError(path, f"{error}") from None
-    return options | {"overwrite": True} if overwrite else options
-
-
 def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> None:
     """Raise on unknown keys, so that a misspelled one is not ignored."""
     unknown = [key for key in content if key not in known]
     if unknown:
-        raise ParameterError(path, f"unknown key {unknown[0]}; known are {', '.join(known)}.")
+        raise ParameterError(path, f"unknown key {unknown[0]}. Known are {', '.join(known)}.")
 
 
 def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any:
@@ -71,6 +49,6 @@ def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any
     value = content.get(key)
     if not isinstance(value, kind) or not value:
         raise ParameterError(
-            path, f"wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
+            path, f"Expected {key} ({'text' if kind is str else kind.__name__}). Add it to the run file."
         )
     return value

@@ -1,35 +1,39 @@
-"""Read our run files to requests."""
+"""Read our run files: one task of a verb, with the names that its record has."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from crowdveil.registry import find_analysis
-from crowdveil.run.options import RunOptions
-from crowdveil.run.pipeline import Request
-from crowdveil.runfiles.common import AnalysisRequest, checked_options, known_only, need, tables
+from crowdveil.errors import ParameterError
+from crowdveil.runfiles.common import known_only, need, tables
+from crowdveil.verbs.base import Task, Verb, values_of
 
-KEYS = ("method", "input", "output", "parameters", "reading", *RunOptions.model_fields)
-ANALYSIS_KEYS = ("method", "input", "output", "parameters", "reading", "overwrite", "ledger")
+KEYS = ("method", "input", "output", "overwrite", "parameters", "reading")
 
 
-def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> AnalysisRequest:
-    """Return the analysis in the content of a run file; messages call the file `path`."""
-    known_only(path, content, ANALYSIS_KEYS)
-    analysis = find_analysis(need(path, content, "method"))
-    options = tables(path, content, "parameters", "reading")
-    named = {name: content[name] for name in content if name in ("overwrite", "ledger")}
-    checked = checked_options(path, named, overwrite=overwrite)
-    replace = checked.pop("overwrite", False)
-    output = need(path, content, "output") if "output" in content else None
-    return AnalysisRequest(analysis.name, need(path, content, "input"), output, options | checked, replace)
+def task_of(verb: Verb, path: Path, content: dict[str, Any]) -> Task:
+    """Return the task in the content of a run file; messages call the file `path`.
+
+    Files are named by their role, the first one also by `input`; options of the run stand beside them.
+    """
+    name = verb.find(need(path, content, "method")) if verb.group else verb.names()[0]
+    roles, local = [file.role for file in verb.files(name)], verb.local(name)
+    known_only(path, content, (*KEYS, *roles, *(option for model in local for option in model.model_fields)))
+    files = {role: need(path, content, role) for role in roles if role in content}
+    if roles[0] not in files:
+        files[roles[0]] = need(path, content, "input")
+    run = checked(path, values_of(content, *local), *local)
+    overwrite = run.pop("overwrite", content.get("overwrite", False))
+    output = need(path, content, "output") if "output" in content or verb.output(name).required else None
+    return Task(name, tables(path, content, "parameters", "reading") | run, files, output, overwrite=overwrite)
 
 
-def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:
-    """Return the run in the content of a run file; messages call the file `path`."""
-    known_only(path, content, KEYS)
-    options = {name: content[name] for name in RunOptions.model_fields if name in content}
-    method, source, output = (need(path, content, key) for key in ("method", "input", "output"))
-    parameters, reading = tables(path, content, "parameters"), tables(path, content, "reading")
-    return Request(method, source, output, parameters, reading, checked_options(path, options, overwrite=overwrite))
+def checked(path: Path, options: dict[str, Any], *models: Any) -> dict[str, Any]:
+    """Return options of a run file; raise where one is wrong."""
+    try:
+        for model in models:
+            model.checked(values_of(options, model))
+    except ParameterError as error:
+        raise ParameterError(path, f"{error}") from None
+    return options

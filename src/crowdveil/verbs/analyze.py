@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from crowdveil.analysis.base import CONFIDENTIAL
+from crowdveil.analysis.heatmap_manifest import GEOJSON
 from crowdveil.analysis.study import OpenedRelease, Study, StudyReading, build_study, open_for_study
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.atomic import new_files
@@ -22,17 +23,22 @@ from crowdveil.registry import all_analyses, find_analysis
 from crowdveil.run import releases
 from crowdveil.run.ledgers import record_map, refuse_inside
 from crowdveil.run.manifest import original_input_options
+from crowdveil.run.options import LedgerOptions
 from crowdveil.verbs.base import (
+    ALL_FILES,
     FLOWS,
     RELEASE,
     TABLES,
+    DrawnForm,
+    InputFile,
     Outcome,
+    Output,
     PlainReading,
-    ResultOptions,
+    ResultName,
     SourceOptions,
     Task,
     Verb,
-    values_of,
+    with_examples,
 )
 from crowdveil.verbs.opened import check_outputs, row_semantics_of, split_options, visible
 
@@ -125,18 +131,18 @@ def analyze(
     analysis, said = find_analysis(name), notes if notes is not None else ReadNotes()
     if analysis.takes is Trajectories:
         if original is not None or plot is not None:
-            raise ParameterError(f"{name} reads trajectories and writes all to one place; leave out original and plot.")
+            raise ParameterError(f"{name} reads trajectories and writes all to one place. Leave out original and plot.")
         return _of_trajectories(analysis, data, output, options, overwrite, ledger, said, progress, stage)
     if ledger is not None:
         raise ParameterError(
-            Option("ledger"), f"it audits what is published, and {name} publishes nothing; leave it out."
+            Option("ledger"), f"it audits what is published, and {name} publishes nothing. Leave it out."
         )
     of_reading, parameters = split_options(options, StudyReading)
     params, reading = analysis.params.checked(parameters), StudyReading.checked(of_reading)
     if original is not None and not analysis.compares:
-        raise ParameterError("original", f"{name} reads the release alone; leave it out.")
+        raise ParameterError("original", f"{name} reads the release alone. Leave it out.")
     if reading.reference is not None and analysis.name != "land-use":
-        raise ParameterError(Option("reference"), f"it is for land-use, and {name} compares no classes; leave it out.")
+        raise ParameterError(Option("reference"), f"it is for land-use, and {name} compares no classes. Leave it out.")
     check_outputs(output, plot)
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
         stage("reading")
@@ -170,7 +176,7 @@ def _of_trajectories(
     if ledger is not None:
         if output is None:
             raise ParameterError(
-                Option("ledger"), f"it audits what is published; name a folder with {Option('output')}."
+                Option("ledger"), f"it audits what is published. Name a folder with {Option('output')}."
             )
         refuse_inside(ledger, Path(output))
         recording["recorded"] = record_map(open_ledger(ledger), Path(output), input_files(data))
@@ -210,17 +216,8 @@ def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReadi
     return build_study(opened, reading, flows, notes)
 
 
-class AnalysisOptions(ResultOptions):
-    """Parameters of every analysis of a release: the form of its result."""
-
-    format: Literal["json", "csv", "parquet"] = "json"
-    """Form of the result."""
-    plot: bool = False
-    """Draw it too; the result is a zip file then."""
-
-
-class MapOptions(SourceOptions, ResultOptions):
-    """Parameters of every analysis of trajectories: the form of its result, and its source."""
+class MapForm(ResultName):
+    """Parameters of a job that draws a map."""
 
     format: Literal["all", "geojson", "png", "html"] = "all"
     """Form of the result: one of these files, or all three in a zip file."""
@@ -230,58 +227,58 @@ def _of_release(name: str) -> bool:
     return find_analysis(name).takes is Study
 
 
+def _options(name: str) -> tuple[type[Params], ...]:
+    return (find_analysis(name).params, StudyReading if _of_release(name) else PlainReading)
+
+
+def _files(name: str) -> tuple[InputFile, ...]:
+    if not _of_release(name):
+        return (InputFile("data", TABLES, "TRAJECTORIES"),)
+    original = InputFile(
+        "original", FLOWS, "TRIPS_OR_FLOWS", "The data that the release was made from, to compare. Results are then exact and "
+        "confidential: do not publish them.", required=False,
+    )  # fmt: skip
+    return (InputFile("release", RELEASE, "RELEASE_FOLDER"), *([original] if find_analysis(name).compares else []))
+
+
+def _output(name: str) -> Output:
+    if _of_release(name):
+        return Output("Write all of it: .csv, .parquet or .json.", form=DrawnForm, plot=True, stem=name)
+    return Output(
+        "Write all files into a folder, or the one that the ending names.", "FOLDER_OR_FILE", MapForm, stem=name, mark=GEOJSON,
+        check=find_analysis(name).check_output,
+    )  # fmt: skip
+
+
 def _run(task: Task) -> Outcome:
-    return _run_study(task) if _of_release(task.name) else _run_map(task)
-
-
-def _run_study(task: Task) -> Outcome:
-    analysis = find_analysis(task.name)
-    options = AnalysisOptions.checked(values_of(task.values, AnalysisOptions))
+    data = task.files["release" if _of_release(task.name) else "data"]
     found = analyze(
-        analysis.name, task.files["release"], task.out / f"{analysis.name}.{options.format}",
-        original=task.files.get("original"), plot=task.out / f"{analysis.name}.png" if options.plot else None,
-        **task.reporting, **values_of(task.values, analysis.params), **values_of(task.reading, StudyReading),
+        task.name, data, task.output, original=task.files.get("original"), plot=task.plot, overwrite=task.overwrite,
+        ledger=task.values.get("ledger"), **task.reporting, **task.of(*_options(task.name)),
     )  # fmt: skip
-    return Outcome(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if "original" in task.files else [])])
-
-
-def _run_map(task: Task) -> Outcome:
-    analysis = find_analysis(task.name)
-    form = MapOptions.checked(values_of(task.values, MapOptions)).format
-    found = analyze(
-        analysis.name, task.files["data"], task.out if form == "all" else task.out / f"{analysis.name}.{form}",
-        ledger=task.ledger, **task.reporting, **values_of(task.values, analysis.params, PlainReading),
-    )  # fmt: skip
-    return Outcome(task.notes.sentences(), found.lines())
+    return Outcome(task.notes, [*found.lines(), *([CONFIDENTIAL] if "original" in task.files else [])])
 
 
 def _check(name: str, values: dict[str, Any]) -> None:
     """Raise where a map that is to be audited has no manifest, since only a folder has one."""
-    if values.get("source") is not None and values.get("format", "all") != "all":
+    if values.get("source") is not None and values.get("format", ALL_FILES) != ALL_FILES:
         raise ParameterError(
             Option("format"),
-            f"a map of a {Option('source')} is recorded with its manifest; leave it out for all files.",
+            f"a map of a {Option('source')} is recorded with its manifest. Leave it out for all files.",
         )
-
-
-def _models(name: str) -> tuple[type[Params], ...]:
-    own = find_analysis(name).params
-    return (own, StudyReading, AnalysisOptions) if _of_release(name) else (own, PlainReading, MapOptions)
-
-
-def _needs(name: str) -> dict[str, tuple[str, ...]]:
-    return {"release": RELEASE} if _of_release(name) else {"data": TABLES}
 
 
 def _about(name: str) -> dict[str, Any]:
     analysis = find_analysis(name)
     takes = "release" if _of_release(name) else "trajectories"
-    return {
-        "summary": analysis.summary,
-        "takes": takes,
-        "compares": analysis.compares,
-        "extra": analysis.extra or None,
-    }
+    return {"summary": analysis.summary, "takes": takes, "compares": analysis.compares, "extra": analysis.extra or None}
+
+
+def _help(name: str) -> str:
+    """Return what an analysis does, the extra that it needs, and examples."""
+    analysis = find_analysis(name)
+    extra = f" Needs the extra {analysis.extra}." if analysis.extra else ""
+    return with_examples(f"{analysis.summary}{extra}\n\n{analysis.help}", f"analyze {name}", *analysis.examples)
 
 
 VERB = Verb(
@@ -289,12 +286,23 @@ VERB = Verb(
     collection="analyses",
     summary="Learn something from a release, or draw a map of trajectories that can be published.",
     names=lambda: list(all_analyses()),
+    group=with_examples(
+        "Learn from a release of flows, or draw a heat map of trajectories that can be published.",
+        "analyze",
+        "quadtree-heatmap cabs.csv --min-k 10 -o map/",
+        "land-use out/ --zones zones.geojson --plot map.png",
+        "-f run.json",
+    ),
     find=lambda name: find_analysis(name).name,
-    models=_models,
-    required_files=_needs,
-    optional_files=lambda name: {"original": FLOWS} if find_analysis(name).compares else {},
     run=_run,
-    about=_about,
+    options=_options,
+    local=lambda name: () if _of_release(name) else (LedgerOptions,),
+    remote=lambda name: () if _of_release(name) else (SourceOptions,),
+    files=_files,
+    output=_output,
+    hidden=lambda name: frozenset() if _of_release(name) else frozenset(("zones", "zone_id")),
     check=_check,
+    about=_about,
+    help=_help,
     example={"format": "csv"},
 )

@@ -12,6 +12,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from crowdveil.errors import Option, ParameterError
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.ledger.candidates import check_auditable
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
@@ -23,7 +25,7 @@ from crowdveil.registry import METHODS, all_methods, default_method, find_method
 from crowdveil.run import pipeline
 from crowdveil.run.options import AuditOptions, ReleaseOptions, RunOptions
 from crowdveil.run.result import Result
-from crowdveil.verbs.base import Outcome, SourceOptions, Task, Verb, values_of
+from crowdveil.verbs.base import FLOWS, InputFile, Outcome, Output, SourceOptions, Task, Verb, with_examples
 from crowdveil.verbs.opened import split_options, warn
 
 
@@ -143,21 +145,52 @@ class FlowAuditOptions(AuditOptions, SourceOptions):
     """Options of a run of flows that is audited against the ledger of its source."""
 
 
+def _of_flows(name: str) -> bool:
+    return find_method(name).takes is Flows
+
+
+def _options(name: str) -> tuple[type[Params], ...]:
+    method = find_method(name)
+    return (method.params, READINGS[method.takes])
+
+
+def _hidden(name: str) -> frozenset[str]:
+    """Return the options that the method does not read."""
+    params = find_method(name).params.model_fields
+    if not _of_flows(name):
+        return frozenset(("ledger", "overwrite", *AuditOptions.model_fields))
+    read_by = {
+        "partition": name == "fixed",
+        "pois": "min_pois" in params,
+        "hierarchy": name not in ("suppression", "laplace", "fixed"),
+    }
+    return frozenset(("pairing", "overwrite", *(option for option, read in read_by.items() if not read)))
+
+
+def _by_data(data: Any, values: dict[str, Any], notes: ReadNotes) -> str:
+    """Return the method for the data, and note which it is."""
+    if values.get("engine") == "spark":
+        raise ParameterError("Expected a method on Spark, got none. Write its name before the input, such as joint.")
+    method = default_method(data, values)
+    kind = "trips and flows" if method.takes is Flows else "trajectories"
+    notes.add(f"the method is {method.name}, the usual one for {kind}; write another name before the input.")
+    return method.name
+
+
 def _run(task: Task) -> Outcome:
     method = find_method(task.name)
-    options = values_of(task.values, ReleaseOptions, AuditOptions) | {"ledger": task.ledger}
+    options = task.of(RunOptions) | {"overwrite": task.overwrite}
     request = pipeline.Request(
-        method.name, task.files["data"], task.out, values_of(task.values, method.params),
-        values_of(task.reading, READINGS[method.takes]), options, task.values.get("data_name"),
+        method.name, task.files["data"], str(task.output), task.of(method.params), task.of(READINGS[method.takes]), options,
+        task.values.get("data_name"),
     )  # fmt: skip
     result = pipeline.run(request, task.progress, task.stage)
-    return Outcome(result.notes.sentences(), result.lines())
-
-
-def _models(name: str) -> tuple[type[Params], ...]:
-    method = find_method(name)
-    audited = (FlowAuditOptions,) if method.takes is Flows else ()
-    return (method.params, READINGS[method.takes], JobOptions, *audited)
+    if options.get("pairing") is not None:
+        # Added only now: the manifest, which has the other notes, must not show that such a file exists.
+        result.notes.add(f"{options['pairing']} links each published trajectory to its original: keep it secret.")
+    for sentence in task.notes.texts:
+        result.notes.add(sentence)
+    return Outcome(result.notes, result.lines())
 
 
 def _check(name: str, values: dict[str, Any]) -> None:
@@ -168,17 +201,21 @@ def _check(name: str, values: dict[str, Any]) -> None:
     for option in AuditOptions.model_fields:
         if values.get(option) and source is None:
             raise ParameterError(
-                Option(option), f"it is for an audit, and the token has no {Option('source')}; leave it out."
+                Option(option), f"it is for an audit, and the token has no {Option('source')}. Leave it out."
             )
 
 
 def _about(name: str) -> dict[str, Any]:
     method = find_method(name)
-    return {
-        "summary": method.summary,
-        "status": method.status,
-        "takes": "flows" if method.takes is Flows else "trajectories",
-    }
+    takes = "flows" if method.takes is Flows else "trajectories"
+    return {"summary": method.summary, "status": method.status, "takes": takes}
+
+
+def _help(name: str) -> str:
+    method = find_method(name)
+    usual = "trips.parquet --zones zones.geojson --step 1h --tz Europe/Paris" if _of_flows(name) else "cabs.csv"
+    text = f"{method.summary}\n\nStatus: {method.status}."
+    return with_examples(text, f"anonymize {name}", f"{method.example or usual} -o out/")
 
 
 VERB = Verb(
@@ -186,12 +223,31 @@ VERB = Verb(
     collection="methods",
     summary="Anonymize trips, flows or trajectories; the result is a verified release.",
     names=lambda: list(all_methods()),
+    usual=("joint", "microaggregation"),
+    by_data=_by_data,
+    group=with_examples(
+        "Anonymize trips, flows or trajectories, or as a run file says.\n\n"
+        "Without the name of a method, trips and flows are anonymized by joint, and trajectories by microaggregation.",
+        "anonymize",
+        "trips.parquet --zones zones.geojson -k 10 -o out/",
+        "atg-dual trips.parquet --zones zones.geojson -o out/",
+        "simple-generalization cabs.csv --tile-size-m 500 -o out/",
+        "-f run.toml",
+        "trips.parquet --zones zones.geojson -o out/ --server https://crowdveil.example.org",
+    ),
     find=lambda name: find_method(name).name,
-    models=_models,
     run=_run,
-    about=_about,
+    options=_options,
+    local=lambda name: (RunOptions,),
+    remote=lambda name: (JobOptions, FlowAuditOptions) if _of_flows(name) else (JobOptions,),
+    files=lambda name: (InputFile("data", FLOWS, "TRIPS_OR_FLOWS" if _of_flows(name) else "TRAJECTORIES"),),
+    output=lambda name: Output(
+        "Folder to write the release to.", "FOLDER", required=True, mark=MANIFEST_FILE, note="verified and written"
+    ),
+    hidden=_hidden,
     check=_check,
-    packed=True,
+    about=_about,
+    help=_help,
     secret=("seed",),
     example={"k": 10, "zone_id": "id", "step": "1h", "tz": "Europe/Paris"},
 )

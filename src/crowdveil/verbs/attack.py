@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from crowdveil.attacks.base import AllAttackParams
 from crowdveil.attacks.dominance import Groups
@@ -40,7 +40,19 @@ from crowdveil.report.attack_results import (
 )
 from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
-from crowdveil.verbs.base import TABLES, Outcome, PlainReading, Task, Verb, values_of
+from crowdveil.verbs.base import (
+    FLOWS,
+    PACKED,
+    TABLES,
+    InputFile,
+    Outcome,
+    Output,
+    PlainReading,
+    TableForm,
+    Task,
+    Verb,
+    with_examples,
+)
 from crowdveil.verbs.opened import row_semantics_of, split_options, visible
 
 
@@ -79,20 +91,20 @@ def attack(
     takes = _attack_takes(name, data)
     attacks = named_attacks(name, takes)
     if original is not None and takes is not PublishedReleases:
-        raise ParameterError(Option("original"), "it is of the attack releases alone; leave it out.")
+        raise ParameterError(Option("original"), "it is of the attack releases alone. Leave it out.")
     if takes is PublishedReleases:
         reading, parameters = split_options(options, FlowReading)
     elif takes is FlowRelease:
         if release is not None or pairing is not None:
             raise ParameterError(
-                "release", "an attack on flows reads one release alone; give its folder in place of the input."
+                "release", "an attack on flows reads one release alone. Give its folder in place of the input."
             )
         reading, parameters = dict[str, Any](), options
     else:
         reading, parameters = split_options(options, TrajectoryReading)
         if pairing is not None and release is None:
             raise ParameterError(
-                Option("pairing"), "it gives the originals of published trajectories; give the release too."
+                Option("pairing"), "it gives the originals of published trajectories. Give the release too."
             )
     params = attack_params(attacks, name, parameters)
     if output is not None:
@@ -131,12 +143,12 @@ def _published(data: Any) -> Published:
     if isinstance(data, FlowRelease):
         return Published(data)
     if not isinstance(data, str | Path):
-        raise InputError("input", "wanted the folder of a release of flows; give that.")
+        raise InputError("input", "Expected the folder of a release of flows. Give that.")
     manifest, written = releases.sound_release(Path(data))
     if not written.is_flows:
         raise InputError(
             data,
-            f"it holds trajectories; give the original trajectories, and this with {Option('release')}, to attack them.",
+            f"it holds trajectories. Give the original trajectories, and this with {Option('release')}, to attack them.",
         )
     return _over_zones(manifest, written, Zones.from_ids(written.tile_names))
 
@@ -152,15 +164,15 @@ def _published_releases(
     """Open releases of flows over the tiles of all of them, and the original if given."""
     listed = [data, *(others if isinstance(others, list | tuple) else [] if others is None else [others])]
     if len(listed) < 2 or not all(isinstance(folder, str | Path) for folder in listed):
-        raise InputError("input", "wanted the folders of two or more releases of flows; give them.")
+        raise InputError("input", "Expected the folders of two or more releases of flows. Give them.")
     opened = [releases.sound_release(Path(folder)) for folder in listed]
     for folder, (_, written) in zip(listed, opened, strict=True):
         if not written.is_flows:
-            raise InputError(folder, "wanted releases of flows, but it holds trajectories; leave it out.")
+            raise InputError(folder, "Expected releases of flows, but it holds trajectories. Leave it out.")
     if len({_fold_of(manifest) for manifest, _ in opened}) > 1:
         raise InputError(
             "input",
-            f"times of some releases are folded ({Option('fold')}); wanted releases that are folded alike, or none.",
+            f"times of some releases are folded ({Option('fold')}). Expected releases that are folded alike, or none.",
         )
     zones = Zones.from_ids(sorted({tile for _, written in opened for tile in written.tile_names}))
     flows = None
@@ -177,14 +189,14 @@ def _aggregated(
 ) -> AggregatedTrajectories:
     """Read trajectories, and the release of flows that was made of them if given."""
     if pairing is not None:
-        raise ParameterError(Option("pairing"), "a release of flows has no pairing; leave it out.")
+        raise ParameterError(Option("pairing"), "a release of flows has no pairing. Leave it out.")
     reading = TrajectoryReading.checked(options)
     original, tz = read(Trajectories, data, reading, notes), reading.tz or "UTC"
     if release is None:
         return AggregatedTrajectories(original, tz)
     manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
-        raise InputError(release, "wanted a release of flows, but it holds trajectories; give one of flows, or none.")
+        raise InputError(release, "Expected a release of flows, but it holds trajectories. Give one of flows, or none.")
     if _fold_of(manifest) is not None:
         raise InputError(
             release, f"its times are folded ({Option('fold')}), so that its steps do not follow one another."
@@ -197,17 +209,17 @@ def _groups(data: Any, release: Any, pairing: Any, options: dict[str, Any], note
     if release is None and (isinstance(data, FlowRelease) or _is_release(data)):
         published = _published(data)
         if published.release.k_unit != "people" or published.row_semantics == "noisy":
-            raise InputError("input", "wanted flows with numbers of people; this release has none.")
+            raise InputError("input", "Expected flows with numbers of people; this release has none.")
         if not isinstance(data, FlowRelease) and "weight" in releases.sound_release(Path(data))[0].input.options:
-            raise InputError("input", "wanted numbers of trips, but the volumes are weighted; leave the attack out.")
+            raise InputError("input", "Expected numbers of trips, but the volumes are weighted. Leave the attack out.")
         return Groups.of_rows(published.release, published.k)
     if release is None:
         raise InputError(
-            Option("release"), "wanted a release of these trajectories; name its folder, or give one of flows alone."
+            Option("release"), "Expected a release of these trajectories. Name its folder, or give one of flows alone."
         )
     original, made, k = _before_and_after(data, release, pairing, options, notes)
     if made is None or made.source is None:
-        raise InputError(Option("pairing"), "the people of a group are not known; give the pairing of the release.")
+        raise InputError(Option("pairing"), "the people of a group are not known. Give the pairing of the release.")
     return Groups.of_classes(original, made, k)
 
 
@@ -242,50 +254,69 @@ def _before_and_after(
     return original, release, k
 
 
-PACKED = (".zip",)
+_TRAJECTORIES = (Trajectories, AggregatedTrajectories, Groups)
+_SUMMARY = "All attacks on what is given: trajectories, or a release of flows."
 
 
-class AttackOptions(Params):
-    """Parameters of every attack: the form of its result."""
-
-    format: Literal["json", "csv", "parquet"] = "json"
-    """Form of the result: everything but single individuals as JSON, or each of them in a table."""
+def _takes(name: str) -> type:
+    """Return what an attack takes; all attacks take trajectories, and a release of flows in their place."""
+    return Trajectories if name == ALL else find_attack(name).takes
 
 
-def _on_trajectories(name: str) -> bool:
-    """Whether trajectories may be attacked by this name; all attacks are on whatever is given."""
-    return name == ALL or find_attack(name).takes in (Trajectories, AggregatedTrajectories, Groups)
-
-
-def _models(name: str) -> tuple[type[Params], ...]:
+def _options(name: str) -> tuple[type[Params], ...]:
     own = AllAttackParams if name == ALL else find_attack(name).params
-    return (own, PlainReading, AttackOptions) if _on_trajectories(name) else (own, AttackOptions)
+    return (own, PlainReading) if _takes(name) in _TRAJECTORIES else (own,)
 
 
-def _needs(name: str) -> dict[str, tuple[str, ...]]:
-    if name != ALL and find_attack(name).takes is PublishedReleases:
-        return {"data": PACKED, "release": PACKED}
-    both = (*TABLES, *PACKED)
-    return {"data": both if name in (ALL, "dominance") else TABLES if _on_trajectories(name) else PACKED}
+def _files(name: str) -> tuple[InputFile, ...]:
+    if _takes(name) is PublishedReleases:
+        original = "Trips or flows of the releases, to count what is recovered."
+        return (
+            InputFile("data", PACKED, "RELEASE_FOLDER"),
+            InputFile("release", PACKED, "RELEASE_FOLDER...", several=True),
+            InputFile("original", FLOWS, help=original, required=False, sent=False),
+        )
+    if _takes(name) not in _TRAJECTORIES:
+        return (InputFile("data", PACKED, "RELEASE_FOLDER"),)
+    either = name in (ALL, "dominance")
+    return (
+        InputFile("data", (*TABLES, *PACKED) if either else TABLES, "TRAJECTORIES" + "_OR_RELEASE_FOLDER" * either),
+        InputFile("release", PACKED, "FOLDER", "Look for the same people in this release too.", required=False),
+        InputFile("pairing", TABLES, help="Table that says which published trajectory is whose.", required=False),
+    )
 
 
 def _run(task: Task) -> Outcome:
-    form = AttackOptions.checked(values_of(task.values, AttackOptions)).format
-    models = [model for model in _models(task.name) if model is not AttackOptions]
     found = attack(
-        task.name, task.files["data"], task.files.get("release"), task.out / f"attack.{form}",
-        pairing=task.files.get("pairing"), **task.reporting, **values_of(task.values, *models),
+        task.name, task.files["data"], task.files.get("release"), task.output, pairing=task.files.get("pairing"),
+        original=task.files.get("original"), overwrite=task.overwrite, **task.reporting,
+        **task.of(*_options(task.name), *_local(task.name)),
     )  # fmt: skip
-    return Outcome(task.notes.sentences(), [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])])
+    return Outcome(task.notes, [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])], found)
+
+
+def _local(name: str) -> tuple[type[Params], ...]:
+    """Return the options of reading the original of several releases, which stays here."""
+    return (FlowReading,) if _takes(name) is PublishedReleases else ()
 
 
 def _about(name: str) -> dict[str, Any]:
     if name == ALL:
-        return {"summary": "All attacks on what is given: trajectories, or a release of flows."}
-    attack = find_attack(name)
-    several = "releases" if attack.takes is PublishedReleases else "release"
-    takes = "trajectories" if _on_trajectories(name) else several
-    return {"summary": attack.summary, "title": attack.title, "takes": takes}
+        return {"summary": _SUMMARY}
+    attack, takes = find_attack(name), _takes(name)
+    shown = "trajectories" if takes in _TRAJECTORIES else "releases" if takes is PublishedReleases else "release"
+    return {"summary": attack.summary, "title": attack.title, "takes": shown}
+
+
+def _help(name: str) -> str:
+    """Return what the adversary knows, without the sections below it, and an example."""
+    text = _SUMMARY if name == ALL else find_attack(name).doc.strip()
+    trajectories, several = _takes(name) in _TRAJECTORIES, _takes(name) is PublishedReleases
+    release = "flows-of-cabs/" if name == "trajectory-recovery" else "out/"
+    example = f"cabs.csv --release {release} --tile-m 500" if trajectories else "hours/ days/" if several else "out/"
+    if name == "dominance":
+        example = "cabs.csv --release out/ --pairing pairing.parquet"
+    return with_examples(text.split("\n\nNotes\n")[0].split("\n\nReferences\n")[0], f"attack {name}", example)
 
 
 VERB = Verb(
@@ -293,11 +324,26 @@ VERB = Verb(
     collection="attacks",
     summary="Find out what an adversary gets who knows a little: from trajectories, before and after, or from flows.",
     names=lambda: [ALL, *ATTACKS, *EXPERIMENTS],
+    group=with_examples(
+        "Estimate the re-identification risk: how likely an adversary with background knowledge finds a person.\n\n"
+        "Trajectories are attacked in the original and in a release of it, flows in the release alone.",
+        "attack",
+        "location cabs.csv --knowledge 3 --tile-m 500",
+        "all cabs.csv --release out/ --pairing pairing.parquet --tile-m 500",
+        "homogeneity out/",
+        "releases hours/ days/",
+    ),
     find=lambda name: name if name == ALL else find_attack(name).name,
-    models=_models,
-    required_files=_needs,
-    optional_files=lambda name: {"release": PACKED, "pairing": TABLES} if _on_trajectories(name) else {},
     run=_run,
+    options=_options,
+    local=_local,
+    files=_files,
+    output=lambda name: Output(
+        "Write it: .json, .csv or .parquet; of trajectories a table has each individual.",
+        form=TableForm, json=True, stem="attack",
+    ),
+    hidden=lambda name: frozenset(("zones", "zone_id")) if _takes(name) in _TRAJECTORIES else frozenset(),
     about=_about,
+    help=_help,
     example={"tile_m": 500},
-)
+)  # fmt: skip

@@ -1,4 +1,8 @@
-"""Kinds of job: the record of a kind, and the check of a request."""
+"""The record of a verb, from which its command and its jobs are drawn; and the check of a job's request.
+
+The parameters of a job are one flat object, as in Python: those of what is run, those of reading, and a few of the run. Where an
+option of reading names a file, the file is uploaded in a field of that name; a path in a request is never opened.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 
@@ -15,16 +19,21 @@ from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.zones import VORONOI, with_files
 from crowdveil.params import Params
-from crowdveil.progress import Progress, Stage
+from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import TrajectoryReading
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 FLOWS = (*TABLES, ".omx")
-RELEASE = (".zip", *TABLES)
+PACKED = (".zip",)
+RELEASE = (*PACKED, *TABLES)
 """A release is a zip file of its files; a table is what others published."""
 MAPS = (*TABLES, ".geojson", ".json", ".gpkg", ".geoparquet")
 WORD = r"^(grid:[0-9.]{1,12} ?k?m?|h3:[0-9]{1,2}|[A-Za-z0-9_ -]{1,64})$"
 """What an option that can name a file may be in a request: a plain word, such as `ward` or a column's name."""
+FORMATS = {"pq": "parquet", "json": "geojson"}
+"""Formats that a file name's ending stands for where it is not one of the formats itself."""
+ALL_FILES = "all"
+"""The format of a result that is a folder."""
 
 
 class PlainReading(TrajectoryReading):
@@ -41,110 +50,245 @@ class SourceOptions(Params):
     """Source of the data: the release is audited against the earlier ones in its ledger. Default: that of the token, if any."""
 
 
-class ResultOptions(Params):
-    """Parameters of every job whose result may be one file."""
+class ResultName(Params):
+    """The name of a result that is one file."""
 
     result_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.[A-Za-z0-9]{1,10}$")
     """File name of the result, if it is one file. [a name after the kind of job]"""
 
 
+class TableForm(ResultName):
+    """Parameters of a job whose result is a table."""
+
+    format: Literal["json", "csv", "parquet"] = "json"
+    """Form of the result: everything as JSON, or its rows as a table."""
+
+
+class DrawnForm(TableForm):
+    """Parameters of a job whose result is a table, and a picture of it."""
+
+    plot: bool = False
+    """Draw it too; the result is a zip file then."""
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file or folder that a verb reads.
+
+    Attributes
+    ----------
+    role
+        Its name in Python and in a form.
+    endings
+        Endings of the files that a server takes; a folder is sent as a zip file.
+    metavar, help
+        Its placeholder and its help on the command line.
+    required, argument
+        Whether it must be given, and whether it is an argument of the command, not an option; by default if it must be given.
+    several
+        Whether it may be several files.
+    sent
+        Whether a server takes it.
+    """
+
+    role: str
+    endings: tuple[str, ...]
+    metavar: str = "FILE"
+    help: str = ""
+    required: bool = True
+    several: bool = False
+    sent: bool = True
+    argument: bool | None = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a verb writes.
+
+    Attributes
+    ----------
+    help, metavar
+        Help and placeholder of `--output`; without help there is none.
+    form
+        The model of a job's parameters on the form of the result.
+    required
+        Whether the output is the result itself, and not a copy of what is printed.
+    plot, json
+        Whether it can be drawn, and printed as JSON.
+    stem
+        The name of a job's files, without an ending.
+    mark
+        The file by which a folder that may be replaced is known.
+    check
+        Raises unless it can be written to a path, with or without replacing what exists; None for the usual check.
+    note
+        What the command says of the files.
+    """
+
+    help: str = ""
+    metavar: str = "FILE"
+    form: type[Params] | None = None
+    required: bool = False
+    plot: bool = False
+    json: bool = False
+    stem: str = "result"
+    mark: str = ""
+    check: Callable[..., None] | None = None
+    note: str = "written"
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Return the formats of a job's result, the default first."""
+        return get_args(self.form.model_fields["format"].annotation) if self.form is not None else ()
+
+    def format_of(self, output: str | Path | None) -> str:
+        """Return the format that a file name stands for: the default for none, all files for a folder."""
+        path = Path("" if output is None else output)
+        if output is None or path.is_dir() or not path.suffix:
+            return self.formats[0]
+        ending = path.suffix.lower().removeprefix(".")
+        return ending if ending in self.formats else FORMATS.get(ending, ending)
+
+
 @dataclass(frozen=True)
 class Task:
-    """One run of a job: names of files are relative to the folder that it runs in. `ledger` is that of its source."""
+    """One run of a verb: what is run, its parameters, files by role, and where results are written."""
 
     name: str
     values: dict[str, Any]
-    files: dict[str, str]
-    out: Path
-    progress: Progress
-    stage: Stage
-    ledger: Path | None = None
+    files: dict[str, Any]
+    output: str | Path | None = None
+    plot: str | Path | None = None
+    overwrite: bool = False
+    progress: Progress = no_progress
+    stage: Stage = lambda name: None
     notes: ReadNotes = field(default_factory=ReadNotes)
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        """Return the values with the paths of uploaded files."""
-        return with_files(self.values, self.files)
+    def of(self, *models: type[Params]) -> dict[str, Any]:
+        """Return the parameters of models, with the paths of uploaded files."""
+        return values_of(with_files(self.values, self.files), *models)
 
     @property
     def reporting(self) -> dict[str, Any]:
-        """Return the arguments that pass notes and progress to a function of the API."""
+        """Return the arguments that pass notes and progress to a function."""
         return {"notes": self.notes, "progress": self.progress, "stage": self.stage}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The output of a run: notes, and lines as on the command line."""
+    """What a run found: notes, lines to print, the result for JSON, and the exit code of the command."""
 
-    notes: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    notes: ReadNotes
+    lines: list[str]
+    found: Any = None
+    exit_code: int = 0
 
 
 @dataclass(frozen=True)
 class Verb:
-    """A kind of job.
+    """The record of a verb.
 
     Attributes
     ----------
-    verb, collection
-        What it is called, and the first part of its routes.
+    verb
+        Its name on the command line.
     summary
         What it does, in a sentence.
+    run
+        Runs a task.
+    options
+        Parameter models by what is run: its own first, those of reading last.
+    files, output
+        What it reads and writes, by what is run.
     names
         What can be run, in the order that people see.
+    group
+        Help of the group of commands, one for each name; "" where there is a single command, of the first name.
+    usual, by_data
+        The names that the data choose from where no name is given, and the choice: (data, parameters, notes) → name.
     find
         The name by which something is registered, from that or an alias; raises where there is none.
-    models
-        The parameter models of one of them, whose fields together are its parameters.
-    required_files, optional_files
-        Fields of files that must be there, and those that may, with the endings of each.
+    collection
+        The first part of its routes; "" where servers do not run it.
+    local, remote
+        Models of further parameters: of the command, and of a job.
+    hidden
+        Options that the command does not show: they come from a manifest, or have no effect.
     check
         Raises where parameters mean nothing beyond what the models see.
-    run
-        Runs it, and writes files to `task.out`.
-    packed
-        Whether the result is always a zip file; otherwise it is where there is more than one file.
     about
         What a listing states about one of them.
+    help
+        The help of a command.
     example
-        Parameters of the first of them, for the description.
+        Parameters of a job in the description of the API.
     secret
         Parameters that no answer shows again.
     """
 
     verb: str
-    collection: str
     summary: str
-    names: Callable[[], list[str]]
-    find: Callable[[str], str]
-    models: Callable[[str], tuple[type[Params], ...]]
     run: Callable[[Task], Outcome]
-    about: Callable[[str], dict[str, Any]]
-    required_files: Callable[[str], dict[str, tuple[str, ...]]] = lambda name: {"data": FLOWS}
-    optional_files: Callable[[str], dict[str, tuple[str, ...]]] = lambda name: {}
+    options: Callable[[str], tuple[type[Params], ...]]
+    files: Callable[[str], tuple[InputFile, ...]]
+    output: Callable[[str], Output]
+    help: Callable[[str], str]
+    names: Callable[[], list[str]] = lambda: [ALL_FILES]
+    group: str = ""
+    usual: tuple[str, ...] = ()
+    by_data: Callable[[Any, dict[str, Any], ReadNotes], str] = lambda data, values, notes: ""
+    find: Callable[[str], str] = lambda name: name
+    collection: str = ""
+    local: Callable[[str], tuple[type[Params], ...]] = lambda name: ()
+    remote: Callable[[str], tuple[type[Params], ...]] = lambda name: ()
+    hidden: Callable[[str], frozenset[str]] = lambda name: frozenset()
     check: Callable[[str, dict[str, Any]], None] = lambda name, values: None
-    packed: bool = False
+    about: Callable[[str], dict[str, Any]] = lambda name: {}
     example: dict[str, Any] = field(default_factory=dict)
     secret: tuple[str, ...] = ()
 
+    @property
+    def packed(self) -> bool:
+        """Return whether the result of a job is always a zip file."""
+        return self.output(self.names()[0]).form is None
+
+    def models(self, name: str) -> tuple[type[Params], ...]:
+        """Return the models whose fields together are the parameters of a job."""
+        form = self.output(name).form
+        return (*self.options(name), *(() if form is None else (form,)), *self.remote(name))
+
+    def required_files(self, name: str) -> list[str]:
+        """Return the fields of files that a job needs."""
+        return [file.role for file in self.files(name) if file.required]
+
     def fields(self, name: str) -> dict[str, tuple[str, ...]]:
-        """Return every file field with its allowed endings."""
+        """Return every file field of a job with its allowed endings."""
         options = {option: endings_of(option) for model in self.models(name) for option in file_options(model)}
-        return self.required_files(name) | self.optional_files(name) | options
+        return {file.role: file.endings for file in self.files(name) if file.sent} | options
+
+    def task(self, name: str, values: dict[str, Any], files: dict[str, str], folder: Path, **reporting: Any) -> Task:
+        """Return the task of a job, which writes to a folder under names of ours."""
+        made = self.output(name)
+        form = values.get("format") or (made.formats or (ALL_FILES,))[0]
+        target = folder if made.form is None or form == ALL_FILES else folder / f"{made.stem}.{form}"
+        plot = folder / f"{made.stem}.png" if values.get("plot") else None
+        of_job = {} if made.form is None else made.form.model_fields
+        kept = {option: value for option, value in values.items() if option not in of_job}
+        return Task(name, kept, files, target, plot, **reporting)
 
     def checked(self, name: str, values: dict[str, Any], uploaded: dict[str, str]) -> None:
-        """Raise unless the parameters and uploads are valid, without reading any file."""
+        """Raise unless the parameters and uploads of a job are valid, without reading any file."""
         models = self.models(name)
         known = [option for model in models for option in model.model_fields]
         for option in values:
             if option not in known:
                 raise ParameterError(
-                    Option(option), f"there is no such parameter; known are {', '.join(known) or 'none'}."
+                    Option(option), f"there is no such parameter. Known are {', '.join(known) or 'none'}."
                 )
         for model in models:
             for option in file_options(model):
                 check_word(option, values.get(option), option in uploaded)
-            model.checked({n: v for n, v in values.items() if n in model.model_fields})
+            model.checked(values_of(values, model))
         for need in self.required_files(name):
             if need not in uploaded:
                 raise ParameterError(Option(need), "Expected a file in this field of the form. Add it.")
@@ -204,3 +348,9 @@ def check_word(option: str, value: Any, uploaded: bool) -> None:
 def values_of(values: dict[str, Any], *models: type[Params]) -> dict[str, Any]:
     """Return the values that are parameters of the models."""
     return {n: v for n, v in values.items() if any(n in model.model_fields for model in models)}
+
+
+def with_examples(text: str, verb: str, *examples: str) -> str:
+    """Return the help of a command with examples of its arguments."""
+    lines = "\n".join("  " + " ".join(filter(None, ("crowdveil", verb, example))) for example in examples)
+    return f"{text}\n\n\b\nExample{'s' * (len(examples) > 1)}:\n{lines}"

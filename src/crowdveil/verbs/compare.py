@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdveil.comparison.candidates import Candidate, K, all_names, combinations, kind_of, varied_values
+from pydantic import Field
+
+from crowdveil.comparison.candidates import CONFIDENTIAL, Candidate, K, all_names, combinations, kind_of, varied_values
 from crowdveil.comparison.comparison import Comparison, check_folder
 from crowdveil.comparison.requested_measures import comparison_columns
 from crowdveil.comparison.runs import Run, Runner
 from crowdveil.comparison.samples import ComparisonParams, sampled
-from crowdveil.errors import InputError, Option, ParameterError, counted, reason_as
+from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, reason_as
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import NumberList, Params, TextList
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run.verification import check_k_feasible
+from crowdveil.verbs.base import FLOWS, InputFile, Outcome, Output, Task, Verb, with_examples
 from crowdveil.verbs.opened import split_options, visible
 
 
@@ -73,6 +77,8 @@ def compare(
     check_folder(output, overwrite=overwrite)
     inputs = list(data) if isinstance(data, list | tuple) else [data]
     takes = kind_of(methods, Trajectories if trajectories or isinstance(inputs[0], Trajectories) else Flows)
+    if trajectories and takes is Flows:
+        raise ParameterError(Option("trajectories"), "The named methods are for flows. Omit this option.")
     said = notes if notes is not None else ReadNotes()
     asked, reading = split_options(options, ComparisonParams)
     shared: ComparisonParams = ComparisonParams.checked(asked)
@@ -167,3 +173,73 @@ def _size(whole: Flows | Trajectories, few: Flows | Trajectories) -> str:
     if isinstance(whole, Flows) and isinstance(few, Flows):
         return f"Means over {few.steps:,} of {counted(whole.steps, 'matrix', 'matrices')}"
     return f"{len(few):,} of {counted(len(whole), 'trajectory', 'trajectories')}"
+
+
+class CompareOptions(Params):
+    """What is compared."""
+
+    methods: TextList = Field(None, json_schema_extra={"metavar": "NAMES"})
+    """Names with commas between, with parameters as in joint:splits=dyadic. [all for flows]"""
+    trajectories: bool = False
+    """Compare all methods for trajectories."""
+    k: NumberList = Field(None, json_schema_extra={"metavar": "LIST"})
+    """Group sizes with commas between. [10 for flows, 2, 4, 8 for trajectories]"""
+    suppress: TextList = Field(None, json_schema_extra={"metavar": "LIST"})
+    """Suppression budgets with commas between, such as 5%,10% or 500trips. [that of each method]"""
+    vary: tuple[str, ...] = Field((), json_schema_extra={"metavar": "NAME=LIST"})
+    """Values of another parameter with commas between, as in v_target=40,80. Can be repeated."""
+    format: Literal["csv", "parquet", "json"] = "csv"
+    """Format of the table."""
+
+
+OPTIONS = (CompareOptions, ComparisonParams, TrajectoryReading, FlowReading)
+
+
+def compared(task: Task) -> Comparison:
+    """Run the comparison of a task, and note what is left out."""
+    asked = CompareOptions.checked(task.of(CompareOptions))
+    found = compare(
+        list(task.files["data"]), asked.methods, task.output, k=asked.k, suppress=asked.suppress, vary=asked.vary,
+        trajectories=asked.trajectories, format=asked.format, overwrite=task.overwrite, **task.reporting,
+        **task.of(*OPTIONS[1:]),
+    )  # fmt: skip
+    for sentence in found.omissions(as_command_line):
+        task.notes.add(sentence)
+    return found
+
+
+def _run(task: Task) -> Outcome:
+    found = compared(task)
+    recommendation = found.recommendation()
+    conclusions = [found.caption, *([recommendation] if recommendation else []), CONFIDENTIAL]
+    return Outcome(task.notes, [*found.lines(), "", *conclusions])
+
+
+HELP = """Run methods with each group size, budget and varied parameter on the same data, and publish nothing.
+
+The table has a row for each combination and measure. For flows these are means over matrices of generalization Ḡ,
+reconstruction error E, distribution distance D and the share of trips suppressed S; for trajectories the distortion of range
+queries, SID and AID, by the longest time of a query, and the share of trajectories removed. --measures names others. Several
+inputs, or several --zones for one input, have a row each and one over all of them. For a single method one k and budget are
+recommended. The numbers are exact and confidential: do not publish them."""
+VERB = Verb(
+    verb="compare",
+    summary="Run methods with several parameters side by side, and publish nothing.",
+    run=_run,
+    options=lambda name: OPTIONS,
+    files=lambda name: (InputFile("data", FLOWS, "INPUT...", several=True),),
+    output=lambda name: Output(
+        "Write the table and two plots to this folder.", "FOLDER", note="table and plots written"
+    ),
+    help=lambda name: with_examples(
+        HELP,
+        "compare",
+        "trips.parquet --zones zones.geojson --sample 10",
+        "flows.csv --zones zones.geojson --methods joint,oigh,mondrian -k 5,10,20,50 -o by-k/",
+        "trips.parquet --zones zones.geojson --methods joint -k 5,10,20 --suppress 5%,10%",
+        "flows.csv --zones zones.geojson --methods atg-dual --vary v_target=50,100,200 -o targets/",
+        "nyc.csv civ.csv --zones nyc.geojson,civ.geojson --methods atg-dual,oigh -o by-input/",
+        "taxi.parquet --methods atg-exact --zones grid:500m,grid:1km,grid:2km -o by-tiles/",
+        "cabs.csv --methods microaggregation,swapmob -k 3,10 --measures rmse,sid:queries=10000",
+    ),
+)

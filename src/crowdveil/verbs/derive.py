@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from crowdveil.io.notes import ReadNotes
+from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.ledger.store import open_ledger
 from crowdveil.run import deriving
+from crowdveil.run.options import LedgerOptions
 from crowdveil.run.result import Result
+from crowdveil.verbs.base import InputFile, Outcome, Output, Task, Verb, with_examples
 from crowdveil.verbs.opened import folder_of
 
 
@@ -31,3 +37,39 @@ def derive(
         checked = deriving.DeriveOptions.checked(options)
         opened = None if ledger is None else open_ledger(ledger)
         return deriving.derive(Path(folder), Path(output), checked, overwrite=overwrite, report=report, ledger=opened)
+
+
+class DerivedOptions(LedgerOptions):
+    """Options of the run that derives a release."""
+
+    report: bool = Field(True, strict=True)
+    """Write report.html into the release."""
+
+
+def _run(task: Task) -> Outcome:
+    options = task.of(deriving.DeriveOptions, DerivedOptions)
+    result = derive(task.files["release"], str(task.output), overwrite=task.overwrite, **options)
+    return Outcome(ReadNotes(), result.lines())
+
+
+HELP = """Derive a coarser release from a published one: longer time steps, or larger zones.
+
+Rows are added up, so nothing can be learned that is not in the published release. The manifest names that release, and
+crowdveil verify compares the sums with it if it is in the same folder. Rows of areas that no zone holds are left out. The
+group size of a sum of people is that of its largest row, since people of several rows may be the same."""
+VERB = Verb(
+    verb="derive",
+    summary="Derive a coarser release from a published one, by adding up its rows.",
+    run=_run,
+    options=lambda name: (deriving.DeriveOptions, DerivedOptions),
+    files=lambda name: (InputFile("release", (), "OUT"),),
+    output=lambda name: Output(
+        "Folder to write the release to.", "FOLDER", required=True, mark=MANIFEST_FILE, note="verified and written"
+    ),
+    help=lambda name: with_examples(
+        HELP,
+        "derive",
+        "hours/ --step 1d -o days/",
+        "hours/ --step 1d --to-zones districts.csv -o districts/ --ledger ledger/",
+    ),
+)

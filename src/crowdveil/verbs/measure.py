@@ -7,8 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import Field
+
 from crowdveil.comparison.requested_measures import ALL, named_measures, parsed, requested
 from crowdveil.errors import Option, ParameterError, as_command_line, render
+from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PUBLISHED, pairing_by_ids, read_pairing
 from crowdveil.io.release_reader import load_flow_release, load_trajectory_release, wrap_trajectories
@@ -18,16 +21,28 @@ from crowdveil.model.canonical import with_canonical_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params
+from crowdveil.params import Params, TextList
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS, EitherReading, TrajectoryReading, read
-from crowdveil.registry import all_measures, find_measure
+from crowdveil.registry import MEASURES, all_measures, find_measure
 from crowdveil.report.measurement import Measurement, measured
 from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 from crowdveil.solve.od.assignment import check_windows, windows_of_steps
-from crowdveil.verbs.base import FLOWS, RELEASE, TABLES, Outcome, ResultOptions, Task, Verb, values_of
-from crowdveil.verbs.opened import visible
+from crowdveil.verbs.base import (
+    FLOWS,
+    RELEASE,
+    TABLES,
+    DrawnForm,
+    InputFile,
+    Outcome,
+    Output,
+    Task,
+    Verb,
+    values_of,
+    with_examples,
+)
+from crowdveil.verbs.opened import check_outputs, visible
 
 OWN_IDS = (
     f"ids in a release of Crowdveil are new and match no original; give the {Option('pairing')} that was kept with it."
@@ -39,7 +54,10 @@ def measure(
     original: Any,
     release: Any,
     measures: str | Sequence[str | MeasureRequest] | None = None,
+    output: str | Path | None = None,
     *,
+    plot: str | Path | None = None,
+    overwrite: bool = False,
     pairing: str | Path | None = None,
     paired_by_id: bool = False,
     notes: ReadNotes | None = None,
@@ -54,7 +72,8 @@ def measure(
     given as a file or a table. `measures` are names or symbols, with parameters as in `rmse:distance=dtw`, or "all"; without
     them five are taken that show most. Measures that compare each trajectory with its own original need `pairing`, the file
     that was kept when a release of trajectories was made, or `paired_by_id=True` if others published it under the original ids.
-    Input `options` are those of the release unless given; files, such as zones, must be given.
+    Input `options` are those of the release unless given; files, such as zones, must be given. With `output` the result is
+    written as CSV, Parquet or JSON, with `plot` drawn as PNG.
 
     >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
     >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
@@ -66,16 +85,23 @@ def measure(
         wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
     if pairing is not None and paired_by_id:
         raise ParameterError(
-            f"wanted one pairing of trajectories, but got {Option('pairing')} and {Option('paired_by_id')}; leave one out."
+            f"Expected one pairing of trajectories, got {Option('pairing')} and {Option('paired_by_id')}. Leave one out."
         )
-    stage("reading")
-    data, made, how = _read_both(original, release, pairing, paired_by_id, options, said)
-    takes: type = Flows if isinstance(data, Flows) else Trajectories
-    listed = requested(wanted, takes)
-    found = measured(data, made, listed, progress=progress, stage=stage)
-    for sentence in found.notes:
-        said.add(sentence)
-    return replace(found, notes=(*how, *found.notes))
+    check_outputs(output, plot)
+    with new_files(output, plot, overwrite=overwrite) as (table, picture):
+        stage("reading")
+        data, made, how = _read_both(original, release, pairing, paired_by_id, options, said)
+        listed = requested(wanted, Flows if isinstance(data, Flows) else Trajectories)
+        found = measured(data, made, listed, progress=progress, stage=stage)
+        for sentence in found.notes:
+            said.add(sentence)
+        found = replace(found, notes=(*how, *found.notes))
+        if table is not None:
+            found.write(table)
+        if picture is not None:
+            stage("drawing")
+            found.plot(picture)
+    return found
 
 
 def _read_both(
@@ -91,7 +117,7 @@ def _read_both(
     takes: type = Flows if of_flows else Trajectories
     if of_flows and (pairing is not None or by_id):
         option = Option("pairing" if pairing is not None else "paired_by_id")
-        raise ParameterError(option, "the release holds flows, which have none; leave it out.")
+        raise ParameterError(option, "the release holds flows, which have none. Leave it out.")
     if opened is not None and not isinstance(original, takes):
         options = original_input_options(opened[0], options)
     data = read(takes, original, READINGS[takes].checked(options), notes)
@@ -151,56 +177,50 @@ def _describe_pairing(pairing: str | Path | None, by_id: bool, made: TrajectoryR
 IF_POSSIBLE = "if-possible"
 
 
-class MeasureOptions(ResultOptions):
+class MeasureOptions(Params):
     """Parameters of a measurement."""
 
-    measures: list[str] | None = None
-    """Names or symbols, with parameters as in rmse:distance=dtw, or all; five that show most where none are given."""
-    format: Literal["json", "csv", "parquet"] = "json"
-    """Form of the result: everything as JSON, or the values (of flows those of each time step) as a table."""
+    measures: TextList = Field(None, json_schema_extra={"metavar": "NAMES", "short": "-m"})
+    """Names or symbols with commas between, with parameters as in rmse:distance=dtw, or all. Default: five that show most."""
     paired_by_id: bool | Literal["if-possible"] = False
     """Pair published and original trajectories by equal ids; only for trajectories that others published under them. With
     if-possible, a release of Crowdveil, whose ids are new, is not paired."""
-    plot: bool = False
-    """Draw it too; the result is a zip file then."""
 
 
-def _models(name: str) -> tuple[type[Params], ...]:
+def _options(name: str) -> tuple[type[Params], ...]:
     own = None if name == ALL else find_measure(name).params
     return (MeasureOptions, EitherReading) if own is None else (own, MeasureOptions, EitherReading)
 
 
-def _wanted(name: str, values: dict[str, Any]) -> Sequence[str | MeasureRequest] | None:
-    """The measures that are asked for, None where none are named."""
+def _requested(name: str, values: dict[str, Any]) -> Sequence[str | MeasureRequest] | None:
+    """Return the measures that are asked for, None where none are named."""
     if name != ALL:
         measure = find_measure(name)
         return [MeasureRequest.of(measure, {} if measure.params is None else values_of(values, measure.params))]
-    names: list[str] | None = values.get("measures")
+    names: list[str] | None = MeasureOptions.checked(values_of(values, MeasureOptions)).measures
     return names if names in (None, [ALL]) else [asked for text in names for asked in parsed(text)]
 
 
 def _check(name: str, values: dict[str, Any]) -> None:
     if name != ALL and values.get("measures") is not None:
         raise ParameterError(
-            Option("measures"), "one measure is named in the address already; leave it out, or ask for all."
+            Option("measures"), "one measure is named in the address already. Leave it out, or ask for all."
         )
-    if _wanted(name, values) == []:
+    if _requested(name, values) == []:
         named_measures([])  # says what is wrong with that
 
 
 def _run(task: Task) -> Outcome:
-    options = MeasureOptions.checked(values_of(task.values, MeasureOptions))
-    by_id = not _has_new_ids(task.files["release"]) if options.paired_by_id == IF_POSSIBLE else options.paired_by_id
+    by_id = task.values.get("paired_by_id", False)
     found = measure(
-        task.files["original"], task.files["release"], _wanted(task.name, task.values), pairing=task.files.get("pairing"),
-        paired_by_id=bool(by_id),
-        **task.reporting, **values_of(task.reading, EitherReading),
+        task.files["original"], task.files["release"], _requested(task.name, task.values), task.output, plot=task.plot,
+        overwrite=task.overwrite, pairing=task.files.get("pairing"),
+        paired_by_id=not _has_new_ids(task.files["release"]) if by_id == IF_POSSIBLE else by_id,
+        **task.reporting, **task.of(EitherReading),
     )  # fmt: skip
-    found.write(task.out / f"measures.{options.format}")
-    if options.plot:
-        task.stage("drawing")
-        found.plot(task.out / "measures.png")
-    return Outcome([*task.notes.sentences(), *found.sentences(as_command_line)], found.lines())
+    for sentence in found.sentences(as_command_line):
+        task.notes.add(sentence)
+    return Outcome(task.notes, found.lines(), found)
 
 
 def _has_new_ids(release: str) -> bool:
@@ -221,17 +241,39 @@ def _about(name: str) -> dict[str, Any]:
     }
 
 
+HELP = """Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not
+publish them.
+
+RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file; with --paired-by-id if
+their ids are the original's. The original is read as it was for the release; only files, such as zones, are given again.
+↓ lower is better, ↑ higher is better, – undefined."""
 VERB = Verb(
     verb="measure",
     collection="measures",
     summary="Measure what a release lost of the original. The figures are exact and confidential: do not publish them.",
     names=lambda: [ALL, *all_measures()],
     find=lambda name: name if name == ALL else find_measure(name).name,
-    models=_models,
-    required_files=lambda name: {"original": FLOWS, "release": RELEASE},
-    optional_files=lambda name: {"pairing": TABLES},
     run=_run,
-    about=_about,
+    options=_options,
+    files=lambda name: (
+        InputFile("original", FLOWS, "ORIGINAL"),
+        InputFile("release", RELEASE, "RELEASE"),
+        InputFile("pairing", TABLES, help="What was kept with --pairing when trajectories were anonymized.", required=False),
+    ),
+    output=lambda name: Output(
+        "Also write it, .csv, .parquet or .json; of flows with the values of each time step.",
+        form=DrawnForm, plot=True, json=True, stem="measures",
+    ),
+    hidden=lambda name: frozenset(EitherReading.model_fields) - {"zones"},
     check=_check,
+    about=_about,
+    help=lambda name: with_examples(
+        f"{HELP}\n\nMeasures: {', '.join(MEASURES)}.",
+        "measure",
+        "trips.parquet out/ --zones zones.geojson",
+        "trips.parquet out/ --zones zones.geojson -m generalization,E,D -o lost.csv",
+        "cabs.csv out/ --pairing cabs-pairing.csv -m rmse,record-linkage:time_weight=0.005 --plot lost.png",
+        "cabs.csv published-by-others.csv --paired-by-id -m rmse",
+    ),
     example={"measures": ["E", "D"]},
-)
+)  # fmt: skip

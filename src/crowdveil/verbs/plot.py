@@ -7,29 +7,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
-from crowdveil.report.plots.kinds import find_kind
+from crowdveil.params import Params
+from crowdveil.reading import FlowReading, TrajectoryReading
+from crowdveil.report.plots.kinds import KINDS, PlotKind, find_kind
 from crowdveil.run import releases
 from crowdveil.run.pictures import Picture, check_name, draw_picture
 from crowdveil.run.result import Result
+from crowdveil.verbs.base import InputFile, Outcome, Output, Task, Verb, with_examples
 from crowdveil.verbs.opened import folder_of, warn
-
-
-def write_report(folder: str | Path | Result) -> Path:
-    """Write the report of a release into its folder again, as one self-contained HTML file, from its files alone.
-
-    >>> crowdveil.write_report("out")  # doctest: +SKIP
-    """
-    return releases.report_again(_on_disk(folder))
-
-
-def _on_disk(folder: str | Path | Result) -> Path:
-    """Return the folder of a release; raise for one in memory."""
-    place = folder.folder if isinstance(folder, Result) else folder
-    if place is None:
-        raise InputError("folder", "the release is in memory; write its report with result.report().save(file).")
-    return Path(place)
 
 
 def plot(
@@ -72,3 +58,67 @@ def _listed(release: Any) -> list[Any]:
     if release is None:
         return []
     return list(release) if isinstance(release, list | tuple) else [release]
+
+
+def _files(name: str) -> tuple[InputFile, ...]:
+    kind = find_kind(name)
+    metavar = "RELEASE" if kind.most == 1 else "RELEASE..."
+    release = InputFile("release", (), metavar, several=True, required=kind.releases == "required", argument=True)
+    original = InputFile(
+        "original", (), help="The data before anonymization. The picture is then confidential, and FILE must say so.",
+        required=False,
+    )  # fmt: skip
+    return (*([release] if kind.releases != "no" else []), *([original] if kind.original != "no" else []))
+
+
+def _options(name: str) -> tuple[type[Params], ...]:
+    kind = find_kind(name)
+    return (kind.params, TrajectoryReading if _without_release(kind) else FlowReading)
+
+
+def _without_release(kind: PlotKind) -> bool:
+    """Return whether an original of trajectories may be drawn without a release, whose manifest has the input options."""
+    return kind.releases != "required" and kind.original != "no" and kind.data == "trajectories"
+
+
+def _hidden(name: str) -> frozenset[str]:
+    """Return the input options that come from the manifest: all that name no file."""
+    kind = find_kind(name)
+    if _without_release(kind):
+        return frozenset()
+    named = () if kind.zones == "no" and kind.original == "no" else ("zones", "zone_id")
+    return frozenset(FlowReading.model_fields) - {*named, *(("hierarchy",) if kind.name in ("tree", "matrix") else ())}
+
+
+def _run(task: Task) -> Outcome:
+    original = task.files.get("original")
+    picture = plot(
+        task.name, list(task.files.get("release", ())), task.output, original=original, overwrite=task.overwrite,
+        notes=task.notes, **task.of(*_options(task.name)),
+    )  # fmt: skip
+    return Outcome(task.notes, ["It shows the original: do not publish it."] if picture.confidential else [])
+
+
+VERB = Verb(
+    verb="plot",
+    summary="Draw maps, matrices, losses, trajectories and trees, as PNG or SVG.",
+    names=lambda: list(KINDS),
+    find=lambda name: find_kind(name).name,
+    group=with_examples(
+        "Draw a picture of a release, of the original, or of both on the same scale, as PNG or SVG.\n\n"
+        "A picture of a release has published numbers only. A picture that shows the original is marked as confidential, and "
+        "its file must have a name with the word confidential.",
+        "plot",
+        "flows out/ -o flows.png",
+        "destinations out/ --zone r3c3 --zones zones.geojson --original trips.parquet -o to-confidential.png",
+        "paths cabs/ -o paths.png",
+        "tree --zones zones.geojson -o tree.svg",
+    ),
+    run=_run,
+    options=_options,
+    files=_files,
+    output=lambda name: Output("The picture: .png or .svg.", required=True),
+    hidden=_hidden,
+    about=lambda name: {"summary": find_kind(name).summary},
+    help=lambda name: with_examples(find_kind(name).text.strip(), "", *find_kind(name).examples),
+)

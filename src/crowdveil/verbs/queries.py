@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, ParameterError, counted, rows_that
+from crowdveil.errors import InputError, counted, rows_that
 from crowdveil.io.columns import need_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
@@ -94,7 +94,7 @@ def measure_queries(
     stage("reading")
     data, made, _ = _read_both(original, release, None, False, options, notes if notes is not None else ReadNotes())
     if not isinstance(data, Trajectories) or not isinstance(made, TrajectoryRelease):
-        raise ParameterError(Option("query_table"), "range queries are for trajectories; leave it out.")
+        raise InputError("Expected trajectories, got flows. Range queries are for trajectories.")
     if len(data) == 0:
         raise InputError("the original has no trajectory to ask about.")
     compared = TrajectoryComparison(data, made)
@@ -113,7 +113,7 @@ def read_queries(queries: str | Path | Any, compared: TrajectoryComparison, tz: 
     for name in ("radius_m", "start", "end"):
         if name not in table.column_names:
             raise InputError(
-                source.name, f"wanted the columns lon, lat, radius_m, start and end, but {name} is missing."
+                source.name, f"Expected the columns lon, lat, radius_m, start and end, but {name} is missing."
             )
     wrong = np.zeros(len(table), np.bool_)
     columns: list[Floats] = []
@@ -130,7 +130,7 @@ def read_queries(queries: str | Path | Any, compared: TrajectoryComparison, tz: 
     rows = np.flatnonzero(wrong) + 1
     if len(rows):
         raise InputError(
-            source.name, f"{rows_that(rows.tolist(), len(rows), 'have no usable circle or interval')}; fix them."
+            source.name, f"{rows_that(rows.tolist(), len(rows), 'have no usable circle or interval')}. Fix them."
         )
     x, y = compared.original.projection.to_plane(columns[0], columns[1])
     return RangeQueries(x, y, columns[2], times[0] - compared.start, times[1] - compared.start)

@@ -11,6 +11,7 @@ from crowdveil.io.atomic import new_file
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, write_table
 from crowdveil.run.trips import TripOptions, find_trips
+from crowdveil.verbs.base import TABLES, InputFile, Outcome, Output, Task, Verb, with_examples
 
 
 def trips(
@@ -53,3 +54,27 @@ def trips(
         with new_file(Path(output), overwrite=overwrite) as file:
             write_table(table, file, as_input=True)
     return table
+
+
+def _run(task: Task) -> Outcome:
+    table = trips(
+        task.files["data"], task.output, overwrite=task.overwrite, notes=task.notes, **task.of(TripOptions)
+    )  # fmt: skip
+    return Outcome(task.notes, [f"{len(table):,} trips; not anonymized"])
+
+
+VERB = Verb(
+    verb="trips",
+    summary="Find trips in trajectories or records of calls.",
+    run=_run,
+    options=lambda name: (TripOptions,),
+    files=lambda name: (InputFile("data", TABLES, "TRAJECTORIES"),),
+    output=lambda name: Output("Table to write: .csv or .parquet.", required=True),
+    help=lambda name: with_examples(
+        "Find trips in trajectories or records of calls, for methods of flows. Nothing is anonymized.",
+        "trips",
+        "cabs.csv -o trips.parquet",
+        "cabs.csv --by stays --stay-s 900 -o trips.parquet",
+        "calls.csv --by transitions --zones voronoi:antennas.csv -o trips.parquet",
+    ),
+)

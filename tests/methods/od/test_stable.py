@@ -18,7 +18,7 @@ from release_rows import sorted_rows
 
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.guarantees import SuppressionBudget
+from crowdveil.guarantees import PeriodBudget
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import read_release
@@ -197,7 +197,7 @@ def test_a_budget_that_is_not_kept_is_found(tmp_path: Path, by: Any, over: int) 
     """Rows are taken out of the files: with the original, the checker finds the periods with too little published."""
     data = _taxi_like(4, 20)
     release = run(data, JointParams(k=5, time_partition="stable", stable_by=by), np.random.default_rng(0), no_progress)
-    budget = SuppressionBudget(suppress=0.1, k=5, period=by)
+    budget = PeriodBudget(suppress=0.1, k=5, period=by)
     files = write_release(release, tmp_path, "parquet", None)
     whole = read_release(tmp_path, files)
     assert budget.check_with_flows(whole, data).holds

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from plain_combinations import all_shared, without_repeats
 from plain_combinations import merged_tiles as plain_merged
 from plain_combinations import remove_rare_visits as plain_shared
+from run_files import read_run_file
 
-from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.errors import InputError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory.protected_generalization import ProtectedGeneralizationParams, run

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_swaps import Point, in_grid, rare_steps, swap_locations
 from plain_swaps import remove_rare_steps as plain_without
+from run_files import read_run_file
 
-from crowdveil.compat.mobidatalab.runfiles import read_run_file
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swap_locations as method
@@ -140,8 +140,8 @@ def test_the_radius_grows_until_there_are_k_people() -> None:
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        ({"min_radius_m": 600}, "parameters: wanted min_radius_m to be at most max_radius_m."),
-        ({"min_time_s": 130}, "parameters: wanted min_time_s to be at most max_time_s."),
+        ({"min_radius_m": 600}, "parameters: Expected min_radius_m to be at most max_radius_m."),
+        ({"min_time_s": 130}, "parameters: Expected min_time_s to be at most max_time_s."),
     ],
 )
 def test_radii_in_the_wrong_order(bad: dict[str, int], sentence: str) -> None:

@@ -14,17 +14,13 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 
 from crowdveil.analysis.study import Study
-from crowdveil.comparison.requested_measures import ALL
 from crowdveil.compat.mobidatalab.runfiles import (
     KEYS,
     PAIRING,
     TILES,
-    analysis_of,
     filter_input,
-    filters_of,
     lower_keys,
-    measures_of,
-    request_of,
+    task_of,
 )
 from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json
 from crowdveil.registry import find_analysis
@@ -35,7 +31,6 @@ from crowdveil.server.queue.files import ID
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.jobs import Fields, accept, awaits, open_result, part_of, result_of
 from crowdveil.server.routes.uploads import TEXT_MOST, Form, parsed
-from crowdveil.verbs.filter import TRAJECTORIES
 from crowdveil.verbs.measure import IF_POSSIBLE
 from crowdveil.verbs.table import VERBS
 
@@ -47,13 +42,11 @@ Chosen = tuple[str, dict[str, Any]]
 
 
 def _anonymize(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
-    asked = request_of(CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
-    name = VERBS["anonymize"].find(asked.method)
-    reading = dict(asked.reading)
-    if reading.pop("zones", None) is not None and TILES not in uploaded:
-        raise ParameterError(Option(TILES), "wanted the file of tiles in this field of the form; upload it.")
-    values = {**asked.parameters, **reading, **asked.options}
-    return name, values if asked.data_name is None else values | {"data_name": asked.data_name}
+    task = task_of(VERBS["anonymize"], CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
+    values = dict(task.values)
+    if values.pop("zones", None) is not None and TILES not in uploaded:
+        raise ParameterError(Option(TILES), "Expected the file of tiles in this field of the form. Upload it.")
+    return task.name, values
 
 
 def _here(content: dict[str, Any], **places: str) -> dict[str, Any]:
@@ -80,31 +73,27 @@ def _analyze(content: dict[str, Any], _uploaded: Container[str]) -> Chosen:
     if analysis.takes is Study:  # mdl-anonymizer has none of these
         known_only(CONFIG, content, KEYS)
         return analysis.name, tables(CONFIG, content, "params")
-    asked = analysis_of(CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
-    form = Path(str(asked.output)).suffix.lower().removeprefix(".")
-    named = _named(content.get("main_output_file"))
-    return analysis.name, asked.options | {"format": "geojson" if form == "json" else form} | named
+    task = task_of(VERBS["analyze"], CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
+    form = VERBS["analyze"].output(task.name).format_of(task.output)
+    return task.name, task.values | {"format": form} | _named(content.get("main_output_file"))
 
 
 def _measure(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
     places = {"original_dataset": "original_dataset", "anonymized_dataset": "anonymized_dataset"}
-    asked = measures_of(CONFIG, _here(content, **places))
-    if asked.pairing is not None and PAIRING not in uploaded:
-        raise ParameterError(Option(PAIRING), "wanted the pairing in this field of the form; upload it.")
-    by_id: bool | str = asked.paired_by_id
-    if asked.pairing is None and "paired_by_id" not in lower_keys(CONFIG, content):
-        by_id = IF_POSSIBLE  # as mdl-anonymizer does
-    values = {"measures": [measure.label for measure in asked.measures], "paired_by_id": by_id}
-    return ALL, values | _named(asked.output)
+    task = task_of(VERBS["measure"], CONFIG, _here(content, **places))
+    if "pairing" in task.files and PAIRING not in uploaded:
+        raise ParameterError(Option(PAIRING), "Expected the pairing in this field of the form. Upload it.")
+    by_id = {} if "pairing" in task.files else {"paired_by_id": IF_POSSIBLE}  # as mdl-anonymizer does
+    return task.name, by_id | task.values | _named(task.output)
 
 
 def _filter(content: dict[str, Any], _uploaded: Container[str]) -> Chosen:
     content = lower_keys(CONFIG, content)
     content = _here(content, **{filter_input(content): "input_dataset"})
-    output, filters = content.get("output_filename"), filters_of(CONFIG, content).methods
+    task, output = task_of(VERBS["filter"], CONFIG, content), content.get("output_filename")
     named = _named(output if isinstance(output, str) else None)
     form = {"format": "parquet"} if str(named.get("result_name", "")).endswith(".parquet") else {}
-    return TRAJECTORIES, {"filters": filters} | form | named
+    return task.name, task.values | form | named
 
 
 Choose = Callable[[dict[str, Any], Container[str]], Chosen]
@@ -168,7 +157,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> 
     async def post(request: Request, who: Sender) -> Response:
         def read(form: Form) -> Chosen:
             if "config_file" not in form.texts:
-                raise ParameterError(Option("config_file"), "wanted a file in this field of the form; add it.")
+                raise ParameterError(Option("config_file"), "Expected a file in this field of the form. Add it.")
             return chosen(parsed(form.texts["config_file"], "config_file"), form.files)
 
         try:

@@ -1,26 +1,25 @@
 """Read run files: ours, and mdl-anonymizer's of runs, analyses, measures and filters, whose names become ours.
 
-A file that has `input_file` is mdl-anonymizer's. Paths are those of the shell, relative to the current folder.
+A file that has `input_file`, `original_dataset` or `methods` is mdl-anonymizer's. Paths are relative to the current folder.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crowdveil.analysis.study import Study
-from crowdveil.comparison.requested_measures import asked_for
+from crowdveil.comparison.requested_measures import ALL, asked_for
 from crowdveil.compat.mobidatalab.names import ANALYSES, MEASURES, METHODS, NONE
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.methods.base import Method
-from crowdveil.reading import READINGS
 from crowdveil.registry import find_aggregation, find_analysis, find_distance, find_measures, find_method
 from crowdveil.run.options import RunOptions
-from crowdveil.run.pipeline import Request
 from crowdveil.runfiles import ours
-from crowdveil.runfiles.common import AnalysisRequest, checked_options, known_only, load, need, tables
+from crowdveil.runfiles.common import known_only, need, tables
+from crowdveil.verbs.base import Task, Verb, values_of
+from crowdveil.verbs.filter import TRAJECTORIES
 
 KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 RUN_KEYS = (*KEYS, "pairing")
@@ -36,43 +35,23 @@ DEFAULT_CLUSTERING = "SimpleMDAV"
 """The one clustering of mdl-anonymizer, which is our default; others have their own names."""
 
 
-def read_run_file(path: Path, *, overwrite: bool = False) -> Request:
-    """Read a run file."""
-    return request_of(path, load(path), overwrite=overwrite)
-
-
-def request_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> Request:
-    """Return the run in the content of a run file; messages call the file `path`."""
-    read = _request_of if _is_theirs(content) else ours.request_of
-    return read(path, content, overwrite=overwrite)
-
-
-def read_analysis_file(path: Path, *, overwrite: bool = False) -> AnalysisRequest:
-    """Read a run file of an analysis."""
-    return analysis_of(path, load(path), overwrite=overwrite)
-
-
-def analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool = False) -> AnalysisRequest:
-    """Return the analysis in the content of a run file; messages call the file `path`."""
-    read = _analysis_of if _is_theirs(content) else ours.analysis_of
-    return read(path, content, overwrite=overwrite)
-
-
-def _is_theirs(content: dict[str, Any]) -> bool:
-    return any(key.lower() == "input_file" for key in content)
+def task_of(verb: Verb, path: Path, content: dict[str, Any]) -> Task:
+    """Return the task in the content of a run file; messages call the file `path`."""
+    mark, read = THEIRS[verb.verb]
+    theirs = any(key.lower() == mark for key in content)
+    return read(path, lower_keys(path, content)) if theirs else ours.task_of(verb, path, content)
 
 
 def lower_keys(path: Path, content: dict[str, Any]) -> dict[str, Any]:
     """Return an object of a run file with its names in lower case: the document spells some of them in several ways."""
     found = {key.lower(): value for key, value in content.items()}
     if len(found) < len(content):
-        raise ParameterError(path, "two names differ in upper and lower case only; wanted each name once.")
+        raise ParameterError(path, "two names differ in upper and lower case only. Expected each name once.")
     return found
 
 
-def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Request:
+def _run_of(path: Path, content: dict[str, Any]) -> Task:
     """Return a run, with a folder of its own in `output_folder`, named after its main output file."""
-    content = lower_keys(path, content)
     known_only(path, content, RUN_KEYS)
     method = find_method(need(path, content, "method"))
     source = Path(need(path, content, "input_file"))
@@ -81,20 +60,13 @@ def _request_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Requ
         raise ParameterError(path, "main_output_file must be a plain name that ends in .csv or .parquet.")
     given = _flatten(path, _params_of(path, content, "params"))
     values = METHODS.get(method.name, NONE).translate(_mdav_parts(path, method, given))
-    options = {name: values.pop(name) for name in list(values) if name in RunOptions.model_fields}
     if content.get("pairing") is not None:
-        options["pairing"] = need(path, content, "pairing")
-    options["format"] = "csv" if name.endswith(".csv") else "parquet"
-    reading = {name: value for name, value in values.items() if name in READINGS[method.takes].model_fields}
-    return Request(
-        method.name,
-        str(source),
-        Path(need(path, content, "output_folder")) / Path(name).stem,
-        {name: value for name, value in values.items() if name not in reading},
-        reading,
-        checked_options(path, options, overwrite=overwrite),
-        data_name=name,
-    )
+        values["pairing"] = need(path, content, "pairing")
+    values |= {"format": "csv" if name.endswith(".csv") else "parquet", "data_name": name}
+    ours.checked(path, values_of(values, RunOptions), RunOptions)
+    overwrite = values.pop("overwrite", False)
+    output = Path(need(path, content, "output_folder")) / Path(name).stem
+    return Task(method.name, values, {"data": str(source)}, output, overwrite=overwrite)
 
 
 def _params_of(path: Path, content: dict[str, Any], called: str) -> dict[str, Any]:
@@ -132,7 +104,7 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     fixed = {part: name for part, name in FIXED.items() if part not in METHODS[method.name].parameters}
     for part in fixed.keys() & flat.keys():
         if flat[part] != fixed[part]:
-            raise ParameterError(path, f"{part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
+            raise ParameterError(path, f"{part}: expected {fixed[part]} with {method.name}, got {flat[part]!r}.")
     kept = {name: value for name, value in flat.items() if name not in fixed}
     clustering = kept.pop("clustering_method", DEFAULT_CLUSTERING)
     if clustering != DEFAULT_CLUSTERING:
@@ -146,13 +118,12 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     return {weight: "mobidatalab", **kept}
 
 
-def _analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> AnalysisRequest:
+def _analysis_of(path: Path, content: dict[str, Any]) -> Task:
     """Return an analysis that writes GeoJSON under `main_output_file` in `output_folder`."""
-    content = lower_keys(path, content)
     known_only(path, content, KEYS)
     analysis = find_analysis(need(path, content, "method"))
     if analysis.takes is Study:
-        raise ParameterError(path, f"{analysis.name} reads a release; wanted a run file with input and output.")
+        raise ParameterError(path, f"{analysis.name} reads a release. Expected a run file with input and output.")
     source = Path(need(path, content, "input_file"))
     name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
     if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
@@ -160,26 +131,11 @@ def _analysis_of(path: Path, content: dict[str, Any], *, overwrite: bool) -> Ana
     values = _flatten(path, tables(path, content, "params"))
     options = ANALYSES.get(analysis.name, NONE).translate(values)
     output = Path(need(path, content, "output_folder")) / name
-    return AnalysisRequest(analysis.name, str(source), str(output), options, overwrite)
+    return Task(analysis.name, options, {"data": str(source)}, output)
 
 
-@dataclass(frozen=True)
-class MeasureFile:
-    """The content of a file of measures: the original, the release, the measures, the file to write, if any, and how published
-    trajectories are paired with their originals.
-    """
-
-    original: str
-    release: str
-    measures: tuple[MeasureRequest, ...]
-    output: Path | None
-    pairing: str | None = None
-    paired_by_id: bool = False
-
-
-def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
-    """Return the measures in the content of mdl-anonymizer's file, which may have our names too; messages call it `path`."""
-    content = lower_keys(path, content)
+def _measurement_of(path: Path, content: dict[str, Any]) -> Task:
+    """Return the measures in mdl-anonymizer's file, which may have our names too."""
     known_only(path, content, MEASURE_KEYS)
     listed = need(path, content, "measures", list)
     if not all(isinstance(entry, dict) for entry in listed):
@@ -190,14 +146,14 @@ def measures_of(path: Path, content: dict[str, Any]) -> MeasureFile:
     folder = content.get("output_folder") or "."
     if not isinstance(folder, str):
         raise ParameterError(path, "output_folder must be text.")
-    return MeasureFile(
-        need(path, content, "original_dataset"),
-        need(path, content, "anonymized_dataset"),
-        tuple(asked for entry in listed for asked in _measures_of(path, entry)),
-        None if name is None else Path(folder) / name,
-        None if content.get("pairing") is None else need(path, content, "pairing"),
-        _is_paired_by_id(path, content),
-    )
+    files = {"original": need(path, content, "original_dataset"), "release": need(path, content, "anonymized_dataset")}
+    if content.get("pairing") is not None:
+        files["pairing"] = need(path, content, "pairing")
+    labels = [asked.label for entry in listed for asked in _measures_of(path, entry)]
+    values: dict[str, Any] = {"measures": labels}
+    if "paired_by_id" in content:
+        values["paired_by_id"] = _is_paired_by_id(path, content)
+    return Task(ALL, values, files, None if name is None else Path(folder) / name)
 
 
 def _is_paired_by_id(path: Path, content: dict[str, Any]) -> bool:
@@ -220,23 +176,13 @@ def _measures_of(path: Path, entry: dict[str, Any]) -> list[MeasureRequest]:
     return asked_for(name, given)
 
 
-@dataclass(frozen=True)
-class FilterFile:
-    """The content of a file of filters: the trajectories, the file to write, and the filters as they are listed."""
-
-    data: str
-    output: str
-    methods: list[dict[str, Any]]
-
-
 def filter_input(content: dict[str, Any]) -> str:
     """Return the key of the trajectories to filter: mdl-anonymizer's command for its API has another than its local one."""
     return "original_dataset" if "original_dataset" in content else "input_filename"
 
 
-def filters_of(path: Path, content: dict[str, Any]) -> FilterFile:
-    """Return the filters in the content of a file of filters; messages call the file `path`."""
-    content = lower_keys(path, content)
+def _filter_of(path: Path, content: dict[str, Any]) -> Task:
+    """Return the filters in mdl-anonymizer's file, in the order in which it lists them."""
     known_only(path, content, FILTER_KEYS)
     source = need(path, content, filter_input(content))
     methods = need(path, content, "methods", list)
@@ -246,4 +192,14 @@ def filters_of(path: Path, content: dict[str, Any]) -> FilterFile:
     if not isinstance(output, str):
         raise ParameterError(path, "output_filename must be text.")
     listed = [lower_keys(path, entry) for entry in methods]
-    return FilterFile(source, output or str(Path(source).with_name(f"filtered_{Path(source).name}")), listed)
+    target = output or str(Path(source).with_name(f"filtered_{Path(source).name}"))
+    return Task(TRAJECTORIES, {"filters": listed}, {"data": source}, target)
+
+
+THEIRS = {
+    "anonymize": ("input_file", _run_of),
+    "analyze": ("input_file", _analysis_of),
+    "measure": ("original_dataset", _measurement_of),
+    "filter": ("methods", _filter_of),
+}
+"""By verb, the key that only a file of mdl-anonymizer has, and the reader of such a file."""

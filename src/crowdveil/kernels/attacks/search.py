@@ -12,7 +12,6 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
-from crowdveil.kernels.ordering import first_from
 
 NONE = 2**62
 AT_LEAST, WITHIN, PROPORTION, IN_ORDER = 0, 1, 2, 3
@@ -158,7 +157,7 @@ def _keep(
         if length < 0:
             q, now = low + c, 0
         else:
-            q, now = first_from(candidates.unit, low, high, who[c]), after[c]
+            q, now = low + np.searchsorted(candidates.unit[low:high], who[c]), after[c]
             if q == high or candidates.unit[q] != who[c]:
                 continue
         there, fits = candidates.value[q], True
@@ -167,8 +166,9 @@ def _keep(
         elif kind == WITHIN:
             fits = there - there * tolerance <= known <= there + there * tolerance
         elif kind == IN_ORDER:
-            at = first_from(candidates.position, candidates.first[q], candidates.first[q + 1], now)
-            fits = at < candidates.first[q + 1]
+            first, last = candidates.first[q], candidates.first[q + 1]
+            at = first + np.searchsorted(candidates.position[first:last], now)
+            fits = at < last
             now = candidates.position[at] + 1 if fits else now
         if fits:
             new_who[kept], new_after[kept] = candidates.unit[q], now
@@ -200,7 +200,7 @@ def _alike_in(
     for c in range(length):
         for d in range(len(places)):
             low, high = candidates.place_offsets[places[d]], candidates.place_offsets[places[d] + 1]
-            other[d] = candidates.value[first_from(candidates.unit, low, high, who[c])]
+            other[d] = candidates.value[low + np.searchsorted(candidates.unit[low:high], who[c])]
         greatest, fits = other.max(), True
         for d in range(len(places)):
             mine, theirs = own[d] / most, other[d] / greatest

@@ -11,7 +11,6 @@ from crowdveil.kernels._types import Ints, Mask, Small
 from crowdveil.kernels.growable import grow
 from crowdveil.kernels.od.exact_compare import sign_at
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS, WHOLE, Splits
-from crowdveil.kernels.ordering import merge_sort
 
 TOO_MANY, FOUND, NONE_FOUND = 0, 1, 2
 """How a search ends: it needs too many states; a partition was found; there is none within the slack."""
@@ -70,23 +69,16 @@ def reach(best: Ints, cost: Ints, splits: Splits, allowed: Small, p: int, q: int
 def _undominated(state: Ints, low: int, high: int) -> int:
     """Keep the states from `low` to `high` that no other beats in cost and volume, by rising volume; return where they end."""
     count = high - low
-    a, s, order = np.empty(count, np.int64), np.empty(count, np.int64), np.arange(count)
-    rows = np.empty(4 * count, np.int64)
-    for i in range(4 * count):
-        rows[i] = state[4 * low + i]
-    for i in range(count):
-        a[i] = rows[4 * i]
+    rows = state[4 * low : 4 * high].copy().reshape(count, 4)
     # By volume and, of equal ones, by cost: the second sort keeps the order of the first.
-    merge_sort(a, order, 0, count)
-    for i in range(count):
-        s[i] = rows[4 * order[i] + 1]
-    merge_sort(s, order, 0, count)
+    order = np.argsort(rows[:, 0], kind="mergesort")
+    order = order[np.argsort(rows[order, 1], kind="mergesort")]
     end = low
     for place in order:
-        if end > low and state[4 * (end - 1)] <= rows[4 * place]:
+        if end > low and state[4 * (end - 1)] <= rows[place, 0]:
             continue
         for column in range(4):
-            state[4 * end + column] = rows[4 * place + column]
+            state[4 * end + column] = rows[place, column]
         end += 1
     return end
 

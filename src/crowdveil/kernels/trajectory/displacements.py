@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
-from crowdveil.kernels.ordering import first_from
 
 
 @kernel
@@ -22,7 +23,7 @@ def subtract_positions(
         before = -1
         for j in range(wanted_offsets[i], wanted_offsets[i + 1]):
             if before < 0 or times[before] > wanted[j]:
-                before = max(first_from(times, first, last + 1, wanted[j] + 1) - 1, first)
+                before = first + max(np.searchsorted(times[first : last + 1], wanted[j], side="right") - 1, 0)
             while before < last and times[before + 1] <= wanted[j]:
                 before += 1
             after = min(before + 1, last)

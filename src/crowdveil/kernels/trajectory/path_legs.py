@@ -12,7 +12,6 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints, Mask
-from crowdveil.kernels.ordering import first_from
 from crowdveil.kernels.trajectory.structures import Points
 
 
@@ -57,7 +56,7 @@ def _always(
     """
     if t[low] > begin or t[high - 1] < end:
         return False
-    i = first_from(t, low, high, begin)
+    i = low + np.searchsorted(t[low:high], begin)
     while i < high and t[i] <= end:
         dx, dy = x[i] - cx, y[i] - cy
         if dx * dx + dy * dy > square:

@@ -6,7 +6,6 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints, Mask
-from crowdveil.kernels.ordering import first_from
 from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SpaceTimeGrid, SwapBuffers, SwapRadii
 
 STEPS = 3
@@ -71,10 +70,10 @@ def swap_locations(
         for near in range(max(now - 1, 0), min(now + 2, len(slab))):
             if abs(slab[near] - slab[now]) > 1:
                 continue
-            high = slab_offsets[near + 1]
+            low, high = slab_offsets[near], slab_offsets[near + 1]
             for row in range(-1, 2):
                 first = cell[cell_of[s]] + row * grid.columns - 1
-                c = first_from(cell, slab_offsets[near], high, first)
+                c = low + np.searchsorted(cell[low:high], first)
                 while c < high and cell[c] <= first + 2:
                     for i in range(cell_offsets[c], last[c]):
                         p = slot[i]

@@ -17,7 +17,8 @@ Notes
 
 References
 ----------
-C. F. Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymization problem. DBSec 2016, section 5.
+C. Ferreira Torres, R. Trujillo-Rasua: The Fréchet/Manhattan distance and the trajectory anonymization problem. DBSec 2016,
+section 5.
 G. Trajcevski, O. Wolfson, K. Hinrichs, S. Chamberlain: Managing uncertainty in moving objects databases. TODS 29(3), 2004.
 """
 

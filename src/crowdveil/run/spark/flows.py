@@ -218,7 +218,7 @@ class SparkFlows(PartitionedFlows):
         if given is not None:
             return given
         if not columns.by_id:
-            raise InputError(f"coordinates need zones; give {Option('zones')}, such as grid:500m.")
+            raise InputError(f"coordinates need zones. Give {Option('zones')}, such as grid:500m.")
         places = station_columns(source, columns, named)
         if places is not None:
             needed = [*columns.zone_ids, *places.values()]
@@ -251,7 +251,7 @@ class SparkFlows(PartitionedFlows):
         ).sort_by("start")
         what = f"{source.name}, column {columns.time}"
         if any(counts["instants"].to_pylist()) and any(counts["walls"].to_pylist()):
-            raise InputError(f"{what}: some times have a zone and some have none; write all of them in one form.")
+            raise InputError(f"{what}: some times have a zone and some have none. Write all of them in one form.")
         tz = self.spec.reading.tz
         if steps is not None and any(counts["walls"].to_pylist()):
             note_assumed_zone(self.notes, columns.time, tz)
@@ -261,7 +261,7 @@ class SparkFlows(PartitionedFlows):
         known = counts.filter(counts["start"].is_valid())
         self.starts, self.sizes = (known[name].to_numpy() for name in ("start", "size"))
         if not len(known):
-            raise InputError(what, "no time can be read; name their form with time_format.")
+            raise InputError(what, "no time can be read. Name their form with time_format.")
         refuse_spread(int(self.starts[0]), int(self.starts[-1]), form, what)
 
     def check_k(self) -> None:
@@ -318,7 +318,7 @@ class SparkFlows(PartitionedFlows):
             tables = (pa.ipc.open_stream(row[name]).read_all() for name in ("areas", "steps"))
             solved.append(SolvedPartition(summary, *tables))
         if not solved:
-            raise InputError("no row can be used, or all volumes are zero; wanted at least one.")
+            raise InputError("no row can be used, or all volumes are zero. Expected at least one.")
         self.lost_units = lost
         self.notes.rows = int(self.sizes.sum()) if self.notes.dropped else 0
         return solved

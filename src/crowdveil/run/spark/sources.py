@@ -35,7 +35,7 @@ def check_supported(spec: RunSpec) -> None:
         )
     if spec.options.format == "csv" or spec.data_name is not None:
         raise ParameterError(
-            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
+            f"{Option('engine', 'spark')} writes Parquet under its own names. Leave {Option('format', 'csv')} and the name out."
         )
     for name, reason in REFUSED.items():
         given = (getattr(part, name, None) for part in (spec.reading, spec.options, spec.params))
@@ -46,7 +46,7 @@ def check_supported(spec: RunSpec) -> None:
 def open_data(engine: SparkEngine, data: Any) -> tuple[Frame, Source, bool]:
     """Return the rows of a path, a table or a data frame; name and columns; and whether these are text, as those of a CSV."""
     if isinstance(data, str | Path) and is_omx(data):
-        raise InputError(data, "Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
+        raise InputError(data, "Spark cannot read OMX files. Write the flows as Parquet, or run without Spark.")
     if not isinstance(data, str | Path | SparkTable) and not hasattr(data, "createOrReplaceGlobalTempView"):
         raise InputError(
             f"Expected a path or a data frame of Spark, got {type(data).__name__}. Give one, or run without Spark."
@@ -64,7 +64,7 @@ def first_rows(engine: SparkEngine, frame: Frame, source: Source, is_text: bool)
     """Return the first rows, with nulls where values are missing."""
     head = engine.gather(frame.limit(HEAD_ROWS)).combine_chunks().to_batches()
     if not head:
-        raise InputError(source.name, "the file has columns but no rows; wanted at least one.")
+        raise InputError(source.name, "the file has columns but no rows. Expected at least one.")
     return with_missing(head[0]) if is_text else head[0]
 
 
@@ -79,5 +79,5 @@ def with_missing(rows: pa.RecordBatch) -> pa.RecordBatch:
 def quoted(name: str) -> str:
     """Quote a column's name for a query."""
     if "`" in name:
-        raise ParameterError("a column has a backtick in its name, which Spark cannot read; rename it.")
+        raise ParameterError("a column has a backtick in its name, which Spark cannot read. Rename it.")
     return f"`{name}`"

@@ -16,7 +16,7 @@ from crowdveil.server.queue.files import sync_file
 from crowdveil.server.sanitize import without_paths
 from crowdveil.server.workers.check_rows import check_rows
 from crowdveil.server.workers.sandboxed import write_object
-from crowdveil.verbs.base import Outcome, Task
+from crowdveil.verbs.base import Outcome
 from crowdveil.verbs.table import VERBS
 
 REPORT_EVERY_S = 0.2
@@ -44,9 +44,10 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     # The ledger names a release by its folder; that of a job has the id of the job.
     out = run / ("out" if ledger is None else run.parent.name)
     out.mkdir()
-    output = kind.run(Task(job["name"], job["parameters"], files, out, progress, stage, ledger))
+    values = job["parameters"] if ledger is None else job["parameters"] | {"ledger": str(ledger)}
+    outcome = kind.run(kind.task(job["name"], values, files, out, progress=progress, stage=stage))
     stage("packing")
-    return _packed(out, run, output, "release.zip" if kind.packed else f"{job['name']}.zip", packed=kind.packed)
+    return _packed(out, run, outcome, "release.zip" if kind.packed else f"{job['name']}.zip", packed=kind.packed)
 
 
 def _opened(given: dict[str, str], limits: dict[str, Any]) -> dict[str, str]:
@@ -64,7 +65,7 @@ def _opened(given: dict[str, str], limits: dict[str, Any]) -> dict[str, str]:
     return files
 
 
-def _packed(out: Path, run: Path, output: Outcome, archive: str, *, packed: bool) -> dict[str, Any]:
+def _packed(out: Path, run: Path, outcome: Outcome, archive: str, *, packed: bool) -> dict[str, Any]:
     made = sorted(p for p in out.iterdir() if p.is_file())
     if packed or len(made) != 1:
         result = run / archive
@@ -75,7 +76,8 @@ def _packed(out: Path, run: Path, output: Outcome, archive: str, *, packed: bool
         result = run / made[0].name
         shutil.move(made[0], result)  # the first version of Landlock lets nothing be renamed into another folder
     out.rmdir()
-    summary = {name: [without_paths(text) for text in texts] for name, texts in vars(output).items()}
+    texts = {"notes": outcome.notes.sentences(), "lines": outcome.lines}
+    summary = {name: [without_paths(text) for text in listed] for name, listed in texts.items()}
     (run / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
     sync_file(run / SUMMARY)
     sync_file(result)

@@ -67,7 +67,7 @@ def points_of(data: Flows) -> PointsOfInterest:
     """Return the points of interest of the data; raise if none were given."""
     if data.pois is None:
         raise InputError(
-            f"{Option('min_pois')} and {Option('min_poi_categories')} count points of interest, but none are given; name their "
+            f"{Option('min_pois')} and {Option('min_poi_categories')} count points of interest, but none are given. Name their "
             f"table with {Option('pois')}."
         )
     return data.pois

@@ -33,11 +33,11 @@ def check_pois(data: Flows, params: Any) -> None:
         if categories and np.all(found.category == NO_CATEGORY):
             raise InputError(
                 Option("min_poi_categories"),
-                f"no point of interest has a category; add a column category to the table of {Option('pois')}.",
+                f"no point of interest has a category. Add a column category to the table of {Option('pois')}.",
             )
 
 
 def check_outlines(data: Flows, what: str) -> None:
     """Raise unless all zones have an area."""
     if np.isnan(data.zones.area_m2).any():
-        raise InputError(f"{what} needs zones with outlines; give polygons with {Option('zones')}, or a grid.")
+        raise InputError(f"{what} needs zones with outlines. Give polygons with {Option('zones')}, or a grid.")

@@ -1,0 +1,36 @@
+"""Write the report of a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crowdveil.errors import InputError
+from crowdveil.run import releases
+from crowdveil.run.result import Result
+from crowdveil.verbs.base import InputFile, Outcome, Output, Task, Verb, with_examples
+
+
+def write_report(folder: str | Path | Result) -> Path:
+    """Write the report of a release into its folder again, as one self-contained HTML file, from its files alone.
+
+    >>> crowdveil.write_report("out")  # doctest: +SKIP
+    """
+    place = folder.folder if isinstance(folder, Result) else folder
+    if place is None:
+        raise InputError("folder", "the release is in memory. Write its report with result.report().save(file).")
+    return releases.report_again(Path(place))
+
+
+def _run(task: Task) -> Outcome:
+    return Outcome(task.notes, [f"{write_report(task.files['folder'])}: written"])
+
+
+VERB = Verb(
+    verb="report",
+    summary="Write the report of a release again, one HTML file.",
+    run=_run,
+    options=lambda name: (),
+    files=lambda name: (InputFile("folder", (), "FOLDER"),),
+    output=lambda name: Output(),
+    help=lambda name: with_examples("Write report.html of a release again, from its files alone.", "report", "out/"),
+)
