@@ -179,7 +179,10 @@ def test_distances_by_names_elsewhere(crowdveil: Any, tmp_path: Path) -> None:
     assert crowdveil("anonymize", "microaggregation", drives, "--distance", "FerreiraTrujillo2016", "-o", out)[0] == 0
     assert json.loads((out / "manifest.json").read_text())["method"]["parameters"]["distance"] == "frechet-manhattan"
     shown = crowdveil("anonymize", "microaggregation", "--help")[1]
-    assert "[spatiotemporal|graph|dtw|discrete-frechet|frechet-manhattan|frechet-manhattan-exact]" in shown
+    assert (
+        "[spatiotemporal|graph|dtw|discrete-frechet|frechet|edr|lcss|frechet-manhattan|frechet-manhattan-exact]"
+        in shown
+    )
 
 
 def test_demo(crowdveil: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

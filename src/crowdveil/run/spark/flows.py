@@ -38,7 +38,7 @@ from crowdveil.model.globe import Reach
 from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
-from crowdveil.reading import FlowReading, read, with_partition, with_pois
+from crowdveil.reading import FlowReading, read, with_counted_tiles, with_partition
 from crowdveil.run.flow_partitions import PARTITION_ROWS, FlowPartition, PartitionedFlows, SolvedPartition
 from crowdveil.run.spark.sources import first_rows, open_data, quoted, with_missing
 from crowdveil.run.stages import RunSpec
@@ -143,7 +143,7 @@ class PartitionRunner(Sent):
         else:
             flows = replace(
                 flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-                partition=frame.partition, pois=frame.pois,
+                partition=frame.partition, counted=frame.counted,
             )  # fmt: skip
             solved = self.function(flows, number)
             summary, areas, steps = solved.summary, as_bytes(solved.areas), as_bytes(solved.steps)
@@ -363,5 +363,5 @@ def empty_flows(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: 
         step_s=step_s,
     )
     flows = flows if reading.hierarchy is None else with_tree(flows, reading.hierarchy)
-    flows = with_pois(flows, reading.pois, notes)
+    flows = with_counted_tiles(flows, reading.min_tiles_of, reading.zones, reading.zone_id)
     return with_partition(flows, reading.partition)

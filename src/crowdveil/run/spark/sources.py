@@ -11,6 +11,7 @@ from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.omx import is_omx
 from crowdveil.io.source import CSV_SUFFIXES, MISSING, Source, refuse_wide
+from crowdveil.model.flows import VISITED
 from crowdveil.run.stages import RunSpec
 
 HEAD_ROWS = 20_000
@@ -21,7 +22,6 @@ REFUSED: dict[str, str] = {
     "fold": "periods are added up on one machine; prepare the flows with crowdveil flows",
     "ledger": "an audit compares all trips with those of earlier releases; run it on one machine, or add the release afterwards",
     "pairing": "the original does not leave the cluster; leave it out",
-    "min_inhabited_tiles": "visited tiles are found in all trips; run it on one machine",
 }
 """Options that do not work on Spark, and what to do."""
 
@@ -41,6 +41,10 @@ def check_supported(spec: RunSpec) -> None:
         given = (getattr(part, name, None) for part in (spec.reading, spec.options, spec.params))
         if any(value not in (None, False, 0) for value in given):
             raise ParameterError(Option(name), f"it is not available on Spark: {reason}.")
+    if getattr(spec.reading, "min_tiles_of", None) == VISITED:
+        raise ParameterError(
+            Option("min_tiles_of", VISITED), "visited tiles are found in all trips; run it on one machine."
+        )
 
 
 def open_data(engine: SparkEngine, data: Any) -> tuple[Frame, Source, bool]:
