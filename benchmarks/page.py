@@ -60,9 +60,9 @@ def first_map(page: Any, address: str, framed: bool) -> float:
     if framed:
         page.wait_for_selector("iframe")
         page.locator("iframe").scroll_into_view_if_needed()
-        page.frame_locator("iframe").locator("html[data-painted]").wait_for(state="attached")
+        page.frame_locator("iframe").locator("canvas[data-painted]").wait_for(state="attached")
     else:
-        page.wait_for_selector("html[data-painted]", state="attached")
+        page.wait_for_selector("canvas[data-painted]", state="attached")
     return time.perf_counter() - begin
 
 

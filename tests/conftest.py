@@ -166,7 +166,7 @@ class Ran:
             assert len(errors) == 1, self.err
             return errors[0]
         lines = self.err.splitlines()
-        assert len(lines) == 1, f"wanted one line on stderr, but got {len(lines)}:\n{self.err}"
+        assert len(lines) == 1, f"Expected one line on stderr, got {len(lines)}:\n{self.err}"
         assert lines[0].startswith("crowdveil: "), self.err
         assert lines[0].endswith((".", "?")), self.err
         assert len(re.findall(r"[.!?] [A-Z]", lines[0])) <= 1, f"more than two sentences: {self.err}"

@@ -77,7 +77,7 @@ def test_an_unknown_column_of_zones_is_named(here: Path, command: Command) -> No
     (here / "zones.geojson").write_text(ZONES)
     (here / "trips.csv").write_text(TRIPS)
     args = anonymized("trips.csv", "--zones", "zones.geojson", "--zone-id", "zoneid", *K2)
-    assert "did you mean zone_id?" in refused(command, here, *args)
+    assert "Did you mean zone_id?" in refused(command, here, *args)
 
 
 CENTROIDS = "zone_id,lon,lat\nZurbano,2.17511,41.38522\nYmirstad,2.18511,41.38522\nXativa,2.19511,41.38522\n"

@@ -72,9 +72,9 @@ class TestReferences:
         assert self.error.message == "a=b/{k}.csv: too few rows; allow more with suppress, or step 1h."
 
     def test_a_wrong_argument_is_named_without_its_sign(self) -> None:
-        error = ParameterError(Option("min_tiles"), "wanted a number of at least 1.")
-        assert str(error) == "min_tiles: wanted a number of at least 1."
-        assert render(error.text, as_command_line) == "--min-tiles: wanted a number of at least 1."
+        error = ParameterError(Option("min_tiles"), "Expected a number of at least 1.")
+        assert str(error) == "min_tiles: Expected a number of at least 1."
+        assert render(error.text, as_command_line) == "--min-tiles: Expected a number of at least 1."
         assert render(f"name another with {Option('output')}", as_command_line) == "name another with -o"
 
     def test_subject_and_reason_are_data(self) -> None:
@@ -129,7 +129,7 @@ def test_the_same_error_in_python_on_the_command_line_and_in_the_api(
     data.write_text("origin,destination,time\na,b,2020-01-01T00:00\n")
     with pytest.raises(ParameterError) as raised:
         find_method("joint").params.checked({"min_tiles": 0})
-    reason = "wanted a number of at least 1, but got 0."
+    reason = "Expected a number of at least 1, got 0."
     assert str(raised.value) == f"min_tiles: {reason}"
     ran = command("anonymize", "joint", data, "--min-tiles", "0", "-o", tmp_path / "out")
     assert ran.code == 2 and ran.sentence == f"crowdveil: --min-tiles: {reason}"

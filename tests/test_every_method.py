@@ -228,7 +228,7 @@ def test_bad_values_are_refused_in_one_sentence(method: Method, name: str, bad: 
         with pytest.raises(ParameterError) as refusal:
             method.params.checked({name: value})
         sentence = str(refusal.value)
-        assert sentence.startswith(f"{name}: wanted ") and sentence.endswith(".") and "\n" not in sentence, value
+        assert sentence.startswith(f"{name}: Expected ") and sentence.endswith(".") and "\n" not in sentence, value
 
 
 @EVERY
@@ -279,6 +279,6 @@ def test_k_larger_than_the_data(method: Method, tmp_path: Path) -> None:
     data = Flows.from_rows(zones, 0 * one, 0 * one, 0 * one, one)
     if method.takes is not Flows:
         data = Trajectories(one * 2.0, one * 48.0, one, np.array([0, 1]), one, 0 * one, np.array(["x"], dtype=object))
-    with pytest.raises(CrowdveilError, match="choose a smaller k"):
+    with pytest.raises(CrowdveilError, match="Choose a smaller k"):
         pipeline.run(pipeline.Request(method.name, data, tmp_path / "out", {"k": 50}))
     assert list(tmp_path.iterdir()) == []

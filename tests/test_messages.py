@@ -34,7 +34,7 @@ MESSAGES: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         "places.csv",
         POINTS.format("9,9,9,9"),
         (*METHOD, "--zones", "zones.geojson"),
-        "check the coordinate system of the zones and the order of longitude and latitude",
+        "Check the coordinate system of the zones and the order of longitude and latitude",
     ),
     "swapped columns and zones": (
         "places.csv",
@@ -52,7 +52,7 @@ MESSAGES: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         "places.csv",
         POINTS.format("40.7,-122,40.8,-122"),
         (*METHOD, "--zones", "grid:1km"),
-        "no row has usable coordinates; wanted degrees, without a decimal comma (exchange the columns if longitude and",
+        "no row has usable coordinates. Expected degrees, without a decimal comma (exchange the columns if longitude and",
     ),
     "points of trajectories": (
         "points.csv",
@@ -67,14 +67,14 @@ MESSAGES: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         "Expected signs of strptime such as %d/%m/%Y %H:%M, or one of seconds, milliseconds, microseconds, nanoseconds, excel, "
         "got YYYY-MM-DD HH:mm. Write %Y for the year",
     ),
-    "method misspelled": ("trips.csv", TRIPS, ("anonymize", "jiont"), "did you mean joint?"),
+    "method misspelled": ("trips.csv", TRIPS, ("anonymize", "jiont"), "Did you mean joint?"),
     "a second file": (
         "trips.csv",
         TRIPS,
         (*METHOD, "zones.geojson"),
         "Expected one input, got also trips.csv. Name zones with --zones trips.csv.",
     ),
-    "plot misspelled": ("trips.csv", TRIPS, ("plot", "flow"), "there is no plot flow; did you mean flows?"),
+    "plot misspelled": ("trips.csv", TRIPS, ("plot", "flow"), "there is no plot flow. Did you mean flows?"),
     "length of a step": (
         "trips.csv",
         TRIPS,

@@ -47,10 +47,10 @@ class Worded(Params):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"word": "A"}, "word: wanted text of the pattern '^[a-z]+$', but got 'A'."),
-        ({"word": "abcd"}, "word: wanted at most 3 characters, but got 'abcd'."),
-        ({"word": "a", "many": []}, "many: wanted a list of 1 or more."),
-        ({}, "word: wanted a value; give it."),
+        ({"word": "A"}, "word: Expected text of the pattern '^[a-z]+$', got 'A'."),
+        ({"word": "abcd"}, "word: Expected at most 3 characters, got 'abcd'."),
+        ({"word": "a", "many": []}, "many: Expected a list of 1 or more."),
+        ({}, "word: Expected a value. Give it."),
     ],
 )
 def test_what_is_wanted_is_one_plain_sentence(values: dict[str, object], sentence: str) -> None:
@@ -91,13 +91,13 @@ def test_packages_that_do_not_fit_are_refused(
 
 def test_aliases_find_the_method() -> None:
     assert find_method("SimpleGeneralization").name == "simple-generalization"
-    with pytest.raises(ParameterError, match="known are joint"):
+    with pytest.raises(ParameterError, match="Known are joint"):
         find_method("magic")
 
 
 @pytest.mark.parametrize("value", ["abc", -3, "0", "inf", float("nan"), True])
 def test_a_target_volume_is_a_number_or_a_way_to_find_one(value: object) -> None:
-    with pytest.raises(ParameterError, match="v_target: wanted auto, sample, or a volume above 0"):
+    with pytest.raises(ParameterError, match="v_target: Expected auto, sample, or a volume above 0"):
         AtgDualParams.checked({"v_target": value})
 
 

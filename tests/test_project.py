@@ -45,7 +45,7 @@ def test_a_package_without_a_lowest_version_is_refused(monkeypatch: pytest.Monke
     made = tmp_path / "pyproject.toml"
     made.write_text('[project]\nname = "x"\ndependencies = ["numpy"]\n[project.optional-dependencies]\n')
     monkeypatch.setattr(versions, "PYPROJECT", made)
-    with pytest.raises(SystemExit, match="numpy: wanted name>=version"):
+    with pytest.raises(SystemExit, match="numpy: expected name>=version"):
         versions.lowest()
 
 

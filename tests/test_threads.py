@@ -42,7 +42,7 @@ def test_the_variable_is_obeyed_everywhere(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("bad", ["0", "-1", "all", "1.5", "²"])
 def test_a_bad_number_is_one_sentence(bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, bad)
-    with pytest.raises(ParameterError, match="CROWDVEIL_THREADS: wanted a number of threads of at least 1"):
+    with pytest.raises(ParameterError, match="CROWDVEIL_THREADS: Expected a number of threads of at least 1"):
         thread_count()
 
 

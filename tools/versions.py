@@ -25,7 +25,7 @@ def declared(without: tuple[str, ...] = ()) -> dict[str, str]:
             continue
         match = _DECLARED.match(line)
         if match is None:
-            raise SystemExit(f"pyproject.toml: {line}: wanted name>=version; add the lowest version that works.")
+            raise SystemExit(f"pyproject.toml: {line}: expected name>=version. Add the lowest version that works.")
         found[match["name"]] = match["lowest"]
     return dict(sorted(found.items()))
 
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     """Print the constraints of one kind."""
     kinds = {"lowest": lowest, "tested": tested}
     if len(arguments) != 1 or arguments[0] not in kinds:
-        sys.stderr.write(f"wanted one of {', '.join(kinds)}.\n")
+        sys.stderr.write(f"Expected one of {', '.join(kinds)}.\n")
         return 2
     sys.stdout.write("\n".join(kinds[arguments[0]]()) + "\n")
     return 0

@@ -159,7 +159,7 @@ class CrowdveilError(Exception):
         """Return the sentence as Python says it."""
         parts = parts_of(self.text)
         return "".join(
-            # An argument that is wrong is named without its sign: "k: wanted …", and not "k=: wanted …".
+            # An argument that is wrong is named without its sign: "k: Expected …", and not "k=: Expected …".
             part.name
             if isinstance(part, Option) and str(after).startswith(": ") and not part.value
             else render(str(part), as_argument)

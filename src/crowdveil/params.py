@@ -54,7 +54,7 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     for part in given:
         key, equals, value = (x.strip() for x in part.partition("="))
         if not key or not equals or not value:
-            raise ParameterError(text, f"wanted parameters as in {example}, but got {part!r}.")
+            raise ParameterError(text, f"Expected parameters as in {example}, got {part!r}.")
         values[key.replace("-", "_")] = value
     return name, values
 
@@ -92,16 +92,10 @@ class FlowParams(Params):
 
 
 class SizedAreas(FlowParams):
-    """How many tiles or points of interest a published area must contain, at least (l-diversity)."""
+    """How many tiles a published area must contain, at least (l-diversity)."""
 
     min_tiles: int = Field(1, ge=1, title="Fewest tiles of an area")
-    """Smallest number of tiles of a published area."""
-    min_inhabited_tiles: int = Field(0, ge=0, title="Fewest visited tiles of an area")
-    """Smallest number of visited tiles of a published area (l-diversity)."""
-    min_pois: int = Field(0, ge=0, title="Fewest points of interest of an area")
-    """Smallest number of points of interest of a published area (l-diversity); they come from the table of pois."""
-    min_poi_categories: int = Field(0, ge=0, title="Fewest categories of points of interest")
-    """Smallest number of different categories of the points of interest of a published area (l-diversity)."""
+    """Smallest number of tiles of a published area (l-diversity); see min_tiles_of for which tiles count."""
 
     @property
     def reporting(self) -> Reporting:
@@ -111,7 +105,7 @@ class SizedAreas(FlowParams):
     @property
     def extent(self) -> RegionExtent:
         """Return the limits of the size of published areas."""
-        return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.min_pois, self.min_poi_categories)
+        return RegionExtent(self.min_tiles)
 
 
 def _split(value: Any) -> Any:
@@ -202,7 +196,7 @@ class TimePartitioned(Params):
     def _needs_stable(self) -> Self:
         """Reject classes of time steps where each has areas of its own."""
         if self.stable_by != "all" and self.time_partition != "stable":
-            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}; add it")
+            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}. Add it")
         return self
 
 
@@ -262,12 +256,12 @@ class AdaptiveInTime(TimePartitioned):
         fields = type(self).model_fields
         given = [name for name in ("hour_weight", "longest") if getattr(self, name) != fields[name].default]
         if given and self.time_partition != "adaptive":
-            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}; add it")
+            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}. Add it")
         return self
 
 
 _EXPECTED = {
-    "missing": "a value; give it",
+    "missing": "a value. Give it",
     "greater_than": "a number above {gt}",
     "greater_than_equal": "a number of at least {ge}",
     "less_than": "a number below {lt}",
@@ -281,7 +275,7 @@ _EXPECTED = {
     "too_short": "a list of {min_length} or more",
     "too_long": "a list of at most {max_length}",
 }
-"""What is expected of a value, by the type of pydantic's error, with the bounds that come with it."""
+"""What is expected of a value, by the type of pydantic's error, with its bounds; advice stands behind a semicolon."""
 _TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -302,9 +296,10 @@ def expected(error: Any) -> str:
 
 def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
     """Return the error for a parameter that does not exist, with the nearest one where one is near."""
-    near = get_close_matches(name, known, n=1, cutoff=0.7)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}."
-    return ParameterError(Option(name), f"there is no such parameter; {hint}")
+    begun = [each for each in known if each.startswith(name)]
+    near = begun or get_close_matches(name, known, n=1, cutoff=0.7)
+    hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known) or 'none'}."
+    return ParameterError(Option(name), f"there is no such parameter. {hint}")
 
 
 def _error(error: ValidationError, known: list[str]) -> ParameterError:
@@ -314,8 +309,9 @@ def _error(error: ValidationError, known: list[str]) -> ParameterError:
     if first["type"] == "extra_forbidden":
         return no_such_parameter(str(first["loc"][0]), known)
     got = first["input"]
-    shown = f", but got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
-    return ParameterError(subject, f"wanted {expected(first)}{shown}.")
+    shown = f", got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
+    what, _, remedy = expected(first).partition(". ")
+    return ParameterError(subject, f"Expected {what}{shown}.{f' {remedy}.' if remedy else ''}")
 
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")

@@ -260,5 +260,5 @@ def _find(kind: str, name: str, records: Callable[[], dict[str, _Record]]) -> _R
 def _unknown(kind: str, name: str, known: Iterable[str]) -> ParameterError:
     listed = list(known)
     near = get_close_matches(name.lower(), listed, n=1, cutoff=0.7)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(listed)}."
-    return ParameterError(f"there is no {kind} {name}; {hint}")
+    hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(listed)}."
+    return ParameterError(f"there is no {kind} {name}. {hint}")

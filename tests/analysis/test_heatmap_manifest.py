@@ -123,7 +123,7 @@ def test_a_map_without_a_manifest_and_a_manifest_of_another_format(copied: Path,
     with pytest.raises(InputError, match="manifest is broken"):
         crowdveil.verify(copied)
     (copied / "manifest.json").unlink()
-    with pytest.raises(InputError, match="wanted a heat map with its manifest"):
+    with pytest.raises(InputError, match="Expected a heat map with its manifest"):
         crowdveil.verify(copied)
     with pytest.raises(InputError, match="result of an analysis"):
         crowdveil.measure(made / "cabs.csv", made / "map")

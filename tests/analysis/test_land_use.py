@@ -154,7 +154,7 @@ def test_groups_are_matched_by_the_zones_that_they_share() -> None:
 
 def test_too_few_zones_and_wrong_numbers_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     data = as_release(town())
-    with pytest.raises(InputError, match=r"wanted more than 2 zones .* but got 0; lower least_trips="):
+    with pytest.raises(InputError, match=r"Expected more than 2 zones .* but got 0. Lower least_trips="):
         crowdveil.land_use(data, least_trips=1e6)
     with pytest.raises(ParameterError, match="most_clusters of least_clusters or more"):
         crowdveil.land_use(data, least_clusters=5, most_clusters=3)

@@ -142,7 +142,7 @@ def test_nothing_broken_is_put_in_place(found: HeatMap, tmp_path: Path, change: 
 def test_any_trajectories(tmp_path_factory: pytest.TempPathFactory, data: Trajectories) -> None:
     params = HeatMapParams(min_k=2, min_sector_length_m=150, suppress=0.1)
     if len(np.unique(data.person)) < 2:
-        with pytest.raises(InputError, match="wanted at most the"):
+        with pytest.raises(InputError, match="Expected at most the"):
             run(data, params)
         return
     found, path = run(data, params), tmp_path_factory.mktemp("any") / "map.geojson"
@@ -182,7 +182,7 @@ def test_a_map_anywhere(lat: float, tmp_path: Path) -> None:
         ({"min_k": 1}, "min_k"),
         ({"min_k": 2.5}, "min_k"),
         ({"min_k": 100}, "at most the people in the data, 41"),
-        ({"split_n_locations": 4}, "split_n_locations: wanted at least min_k, 5"),
+        ({"split_n_locations": 4}, "split_n_locations: Expected at least min_k, 5"),
         ({"min_sector_length_m": 0}, "min_sector_length_m"),
         ({"min_sector_length_m": -100}, "min_sector_length_m"),
         ({"min_sector_length_m": float("nan")}, "min_sector_length_m"),
@@ -190,8 +190,8 @@ def test_a_map_anywhere(lat: float, tmp_path: Path) -> None:
         ({"suppress": 0.7}, "suppress"),
         ({"merge_sectors": "perhaps"}, "merge_sectors"),
         ({"sides": 4}, "sides: there is no such parameter"),
-        ({"original": "cabs.csv"}, "leave out original"),
-        ({"output": "map.pdf"}, "wanted a folder"),
+        ({"original": "cabs.csv"}, "Leave out original"),
+        ({"output": "map.pdf"}, "Expected a folder"),
     ],
 )
 def test_bad_parameters(options: dict[str, Any], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +277,7 @@ def test_analyze_holds_every_analysis(command: Any) -> None:
     assert shown.code == 0 and all(name in shown.out for name in ("quadtree-heatmap", "reconstruct", "topics"))
     assert command("analyze").out == shown.out
     assert "--min-sector-length-m" in command("analyze", "QuadTreeHeatMap", "--help").out
-    assert "known are" in command("analyze", "heat", "x").sentence
+    assert "Known are" in command("analyze", "heat", "x").sentence
     assert "not both" in command("analyze", "-f", "run.json", "topics", "out").sentence
 
 

@@ -248,10 +248,10 @@ def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
         (["analyze", "reconstruct", "{bare}", "--weight", "area"], "surface of tiles"),
         (
             ["analyze", "profiles", "{out}", "--original", "{city}/trips.parquet"],
-            "made with a file of zones; give it with --zones",
+            "made with a file of zones. Give it with --zones",
         ),
         (["analyze", "profiles", "{out}", "--select", "t99"], "names none"),
-        (["analyze", "land-use", "{out}", "--least-trips", "100000"], "lower --least-trips"),
+        (["analyze", "land-use", "{out}", "--least-trips", "100000"], "Lower --least-trips"),
         (["analyze", "topics", "{out}", "--topics", "1"], "topics"),
         (["analyze", "topics", "{bare}", "--plot", "map.png"], "a map needs the positions of the zones"),
     ],
@@ -295,5 +295,5 @@ def test_every_analysis_is_documented_and_has_a_command_and_a_function(command: 
 
 
 def test_an_unknown_analysis_is_reported() -> None:
-    with pytest.raises(crowdveil.CrowdveilError, match="known are reconstruct"):
+    with pytest.raises(crowdveil.CrowdveilError, match="Known are reconstruct"):
         find_analysis("heat")

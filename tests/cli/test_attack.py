@@ -122,7 +122,7 @@ def test_what_goes_wrong_is_reported(command: Any, toy: Path, flows: Path, tmp_p
         (("location", flows), "flows"),
         (("homogeneity", toy), "no manifest.json"),
         (("location", toy, "--release", flows), "it holds flows"),
-        (("location", toy, "--pairing", toy), "give the release too"),
+        (("location", toy, "--pairing", toy), "Give the release too"),
         (("location", toy, "--knowledge", 0), "knowledge"),
         (("frequency", toy, "--tolerance", 2), "tolerance"),
         (("location", toy, "-o", tmp_path / "x.txt"), "ends in"),

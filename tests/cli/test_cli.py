@@ -175,11 +175,14 @@ def test_distances_by_names_elsewhere(crowdveil: Any, tmp_path: Path) -> None:
     drives, out = tmp_path / "drives.parquet", tmp_path / "out"
     assert crowdveil("synth", "trajectories", 20, "--tiles", 25, "--people", 50, "--days", 1, "-o", drives)[0] == 0
     code, _, err = crowdveil("anonymize", "microaggregation", drives, "--distance", "Nobody1999", "-o", out)
-    assert code == 2 and err.count("\n") == 1 and "distance: wanted 'spatiotemporal'" in err and not out.exists()
+    assert code == 2 and err.count("\n") == 1 and "distance: Expected 'spatiotemporal'" in err and not out.exists()
     assert crowdveil("anonymize", "microaggregation", drives, "--distance", "FerreiraTrujillo2016", "-o", out)[0] == 0
     assert json.loads((out / "manifest.json").read_text())["method"]["parameters"]["distance"] == "frechet-manhattan"
     shown = crowdveil("anonymize", "microaggregation", "--help")[1]
-    assert "[spatiotemporal|graph|dtw|discrete-frechet|frechet-manhattan|frechet-manhattan-exact]" in shown
+    assert (
+        "[spatiotemporal|graph|dtw|discrete-frechet|frechet|edr|lcss|frechet-manhattan|frechet-manhattan-exact]"
+        in shown
+    )
 
 
 def test_demo(crowdveil: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

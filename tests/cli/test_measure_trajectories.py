@@ -125,7 +125,7 @@ def test_the_files_of_the_peer_work_with_its_ids_if_asked(command: Any, made: Pa
 
 def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
     for changed, sentence in (
-        ({"measures": []}, "wanted measures"),
+        ({"measures": []}, "Expected measures"),
         ({"measures": ["Rsme"]}, "list of objects"),
         ({"measures": [{"name": "Rsme", "params": {"tile": 3}}]}, "tile: there is no such parameter"),
         ({"measures": [{"name": "Rsme", "params": 3}]}, "params of Rsme"),
@@ -133,10 +133,10 @@ def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
         ({"measures": [{"name": "Rsme", "params": {"trajectory_distance": {"name": "X"}}}]}, "no distance X"),
         ({"main_output_file": "../x.json"}, "plain name"),
         ({"output_folder": 3}, "must be text"),
-        ({"original_dataset": None}, "wanted original_dataset"),
+        ({"original_dataset": None}, "Expected original_dataset"),
         ({"more": 1}, "unknown key more"),
         ({"paired_by_id": "yes"}, "true or false"),
-        ({"Measures": []}, "two names differ in upper and lower case"),
+        ({"Measures": []}, "differ in upper and lower case"),
         ({"anonymized_dataset": "none.csv"}, "no such file or folder"),
     ):
         Path("wrong.json").write_text(json.dumps(PEER | changed))

@@ -95,5 +95,5 @@ def test_output_to_a_full_disk_is_one_sentence() -> None:
         )
     assert done.returncode == 2
     assert done.stderr == (
-        "crowdveil: What is printed cannot be written: its disk is full; free space, or send it elsewhere.\n"
+        "crowdveil: What is printed cannot be written: its disk is full. Free space, or send it elsewhere.\n"
     )

@@ -45,7 +45,7 @@ def test_subject_and_message_of_an_error_cross() -> None:
     assert isinstance(arrived, InputError) and arrived.code == TimeStepError.code
     assert arrived.subject == Name("time step 3 of 1,200") and arrived.reason == "an origin cannot keep its budget."
     assert str(arrived) == "time step 3 of 1,200: an origin cannot keep its budget."
-    error = ParameterError(Option("k"), f"wanted at most 5; see {Option('engine', 'spark')} and {Name('a.csv')}.")
+    error = ParameterError(Option("k"), f"Expected at most 5. See {Option('engine', 'spark')} and {Name('a.csv')}.")
     assert vars(_arrived(error)) == vars(error) and error.subject == Option("k")
 
 

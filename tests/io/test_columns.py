@@ -36,7 +36,7 @@ def test_the_best_usual_name_wins_and_a_named_one_beats_it() -> None:
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"no column longitud for lon=; did you mean longitude\?$"):
+    with pytest.raises(InputError, match=r"no column longitud for lon=. Did you mean longitude\?$"):
         find_column(source("longitude", "b"), "lon", "longitud", ReadNotes())
     with pytest.raises(InputError, match=r"no column q for origin=; it has longitude, b\.$"):
         find_column(source("longitude", "b"), "origin_lon", "q", ReadNotes())
@@ -46,7 +46,7 @@ def test_a_column_that_must_be_there() -> None:
     assert need_column(source("lng"), "lon", None, ReadNotes()) == "lng"
     with pytest.raises(
         InputError,
-        match=r"wanted a column timestamp, but it has timestmp; did you mean timestmp\? name it with time=\.$",
+        match=r"Expected a column timestamp, but it has timestmp. Name it, such as time=\"timestmp\"\.$",
     ):
         need_column(source("timestmp"), "time", None, ReadNotes())
 

@@ -72,7 +72,7 @@ def test_what_the_reference_package_writes_is_read(tmp_path: Path) -> None:
     ]
     with pytest.raises(
         InputError,
-        match="names of 2 matrices are no times; choose one, or several as successive periods",
+        match=r"names of 2 matrices are no times. Choose one, or several as successive periods",
     ):
         read_omx(tmp_path / "ref.omx")
     known = Zones.from_ids(["10", "20", "30", "40"])

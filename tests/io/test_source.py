@@ -78,7 +78,7 @@ def test_missing_values_of_csv_are_null_unless_all_is_wanted_as_it_is(text: str,
 
 @pytest.mark.parametrize("data", [5, None, [1], {"a": [1]}])
 def test_what_is_no_table_is_refused(data: object) -> None:
-    with pytest.raises(InputError, match="wanted a path, an Arrow table or a data frame"):
+    with pytest.raises(InputError, match="Expected a path, an Arrow table or a data frame"):
         open_source(data)
 
 
@@ -112,7 +112,7 @@ def test_a_frame_that_mixes_types_is_refused_without_its_values() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a,b\n1,2\n3\n", r"wanted 2 values per row, but 1 row \(row 2\) has 1"),
+        ("a,b\n1,2\n3\n", r"Expected 2 values per row, but 1 row \(row 2\) has 1"),
         ("a,b\n1,2\n3,4\n5,6,7\n8\n", r"1 row \(row 3\) has 3"),
         ('a,b\n1,2\n3,"4\n5,6\n7,8\n', "a quote is opened and never closed"),
         ('a,b\n1,2\n"3,4\n5,6\n', "quote"),
@@ -155,7 +155,7 @@ def _spoilt(path: Path, table: pa.Table, text: bytes) -> Path:
 
 def test_text_in_parquet_that_is_no_text_is_reported(tmp_path: Path) -> None:
     table = pa.table({"abcdefgh": ["first value", "second value"]})
-    with pytest.raises(InputError, match=r"the text is not UTF-8; save the file in that encoding\.$"):
+    with pytest.raises(InputError, match=r"the text is not UTF-8. Save the file in that encoding\.$"):
         open_source(_spoilt(tmp_path / "names.parquet", table, b"abcdefgh"))
     source = open_source(_spoilt(tmp_path / "values.parquet", table, b"second"))
     with pytest.raises(InputError, match="the text is not UTF-8"):

@@ -113,14 +113,14 @@ def test_citi_bike_has_stations() -> None:
 
 def test_messages_name_what_to_do(tmp_path: Path) -> None:
     ids = pa.table({"origin": ["a"] * 9, "destination": ["b"] * 9})
-    with pytest.raises(InputError, match="give zones=, such as grid:500m for data with coordinates"):
+    with pytest.raises(InputError, match="Give zones=, such as grid:500m for data with coordinates"):
         crowdveil.anonymize(ids, tmp_path / "out", method="joint", k=5)
-    with pytest.raises(InputError, match="holds trips from an origin to a destination; use a method for flows"):
+    with pytest.raises(InputError, match=r"holds trips from an origin to a destination. Use a method for flows"):
         crowdveil.anonymize(ids, tmp_path / "out", method="microaggregation", k=5)
     points = pa.table({"lat": [1.0] * 9, "lon": [2.0] * 9, "timestamp": list(range(9)), "user_id": ["a"] * 9})
-    with pytest.raises(InputError, match="holds points of trajectories; use a method for trajectories"):
+    with pytest.raises(InputError, match=r"holds points of trajectories. Use a method for trajectories"):
         crowdveil.anonymize(points, tmp_path / "out", method="joint", k=5)
-    with pytest.raises(InputError, match="wanted zones, but it holds trips"):
+    with pytest.raises(InputError, match="Expected zones, but it holds trips"):
         crowdveil.anonymize(ids, tmp_path / "out", method="joint", zones=ids, k=5)
 
 

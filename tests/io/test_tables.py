@@ -48,7 +48,7 @@ def test_other_endings_are_refused_by_the_name_that_was_given(name: str, tmp_pat
     flows = Flows.from_rows(
         Zones.from_ids(["a"]), np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.int32), np.ones(1, np.int64)
     )
-    with pytest.raises(OutputError, match=f"/{name}: wanted a name that ends in .csv or .parquet"):
+    with pytest.raises(OutputError, match=f"/{name}: Expected a name that ends in .csv or .parquet"):
         write_flows(flows, tmp_path / name)
     assert not list(tmp_path.iterdir())
 

@@ -174,7 +174,7 @@ def test_dates_and_dictionaries_and_chunks() -> None:
     "column", [pa.array([True]), pa.array([1], pa.time32("s")), pa.array([[1]]), pa.array([b"2024"])]
 )
 def test_columns_of_other_types_are_refused(column: pa.Array) -> None:
-    with pytest.raises(InputError, match="here: wanted times"):
+    with pytest.raises(InputError, match="here: Expected times"):
         read_seconds(column, "here")
 
 
@@ -238,7 +238,7 @@ def test_numbers_that_could_be_days_or_seconds_are_refused() -> None:
 def test_seconds_and_milliseconds_do_not_mix(as_text: bool) -> None:
     for numbers in ([1212900000, 1212900001000], [1212900000000, 0], [1212900000, 1212900000000000]):
         column = pa.array(numbers)
-        with pytest.raises(InputError, match="write all of them in one unit"):
+        with pytest.raises(InputError, match="Write all of them in one unit"):
             read_seconds(column.cast(pa.string()) if as_text else column, "here")
 
 

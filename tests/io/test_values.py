@@ -69,7 +69,7 @@ def test_numbers_whose_sum_is_not_finite_may_all_be_good() -> None:
     "column", [pa.array([True]), pa.array([[1.0]]), pa.nulls(2), pa.array([b"1"]), pa.array([1], pa.date32())]
 )
 def test_columns_that_are_no_numbers_are_refused(column: pa.Array) -> None:
-    with pytest.raises(InputError, match="here: wanted numbers"):
+    with pytest.raises(InputError, match="here: Expected numbers"):
         read_floats(column, "here")
 
 
@@ -94,5 +94,5 @@ def test_ids_stored_as_floats_are_whole_numbers_where_they_can_be() -> None:
 
 @pytest.mark.parametrize("column", [pa.array([[1]]), pa.array([{"a": 1}]), pa.array([b"\xff"])])
 def test_ids_of_other_types_are_refused(column: pa.Array) -> None:
-    with pytest.raises(InputError, match="here: wanted ids, but the column holds"):
+    with pytest.raises(InputError, match="here: Expected ids, but the column holds"):
         encode_ids(column, "here")

@@ -327,12 +327,12 @@ def test_names_aliases_and_parameters() -> None:
     ]  # fmt: skip
     for name, sentence in {
         "rmse:distance": "as in rmse:distance=dtw",
-        "rmse:tile=3": "known are distance, time_weight",
+        "rmse:tile=3": "Known are distance, time_weight",
         "TrajectoriesRemoved:k=3": "it has none",
-        "rmse:distance=x": "rmse: distance: wanted",
-        "record-linkage:window=0": "wanted a number above 0",
+        "rmse:distance=x": "rmse: distance: Expected",
+        "record-linkage:window=0": "Expected a number above 0",
         "record-linkage:window=5:distance=graph": "no window",
-        "E": "wanted a measure of trajectories",
+        "E": "Expected a measure of trajectories",
         "nothing": "no measure nothing",
     }.items():
         with pytest.raises(ParameterError, match=sentence):

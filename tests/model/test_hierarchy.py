@@ -159,7 +159,7 @@ class TestQueries:
         assert tree.subtree_sums(np.full(5, 100, np.int8))[-1] == 500
 
     def test_subtree_sums_want_a_value_for_each_tile(self) -> None:
-        with pytest.raises(InputError, match="wanted 5 values, one a tile, got 4"):
+        with pytest.raises(InputError, match="Expected 5 values, one a tile, got 4"):
             five().subtree_sums(np.zeros(4))
 
 
@@ -211,7 +211,7 @@ class TestFromParents:
         ("parent", "tile", "message"),
         [
             ([], [], "got no node"),
-            ([2, 2, -1, -1], [0, 1, -1, 2], "is no tree: wanted one root, got 2"),
+            ([2, 2, -1, -1], [0, 1, -1, 2], "is no tree: expected one root, got 2"),
             ([2, 2, 0], [-1, 0, -1], "is no tree: every node has a parent"),
             ([2, 2, -1, 4, 3, 3, 4], [0, 1, -1, -1, -1, 2, 3], "is no tree: 4 nodes cannot reach the root"),
             ([2, 2, -1, 3], [0, 1, -1, -1], "is no tree: 1 node cannot reach"),

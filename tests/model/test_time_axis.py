@@ -39,7 +39,7 @@ def test_lengths_are_read(text: str | int | None, seconds: int | None) -> None:
     "text", ["0h", "abc", "", "-1h", "1.5h", "1y", "h", "1 h 5", 0, -5, "9" * 30 + "h", "101w w", "9999999d"]
 )
 def test_lengths_that_are_none_are_refused(text: str | int) -> None:
-    with pytest.raises(ParameterError, match="step: wanted a length of time"):
+    with pytest.raises(ParameterError, match="step: Expected a length of time"):
         step_seconds(text)
 
 

@@ -203,7 +203,7 @@ class TestQuadtree:
         assert nested_of(trees.quadtree(zones)) == [[0, 3], [2, 1]]
 
     def test_wants_a_grid(self) -> None:
-        with pytest.raises(InputError, match="kind centroids; make one with zones="):
+        with pytest.raises(InputError, match=r"kind centroids. Make one with zones="):
             trees.quadtree(placed([0, 1], [0, 1]))
 
     def test_wants_columns_from_zero(self) -> None:
@@ -243,7 +243,7 @@ class TestH3:
         assert tree.kind == "h3"
 
     def test_wants_cells(self) -> None:
-        with pytest.raises(InputError, match="kind centroids; make them with zones="):
+        with pytest.raises(InputError, match=r"kind centroids. Make them with zones="):
             trees.h3(placed([0, 1], [0, 1]))
         ids = [PENTAGON, "no cell", PENTAGON[:-1] + "0"]
         with pytest.raises(InputError, match=r"none in 2 rows \(rows 2 and 3\)"):
@@ -366,10 +366,10 @@ class TestParents:
     @pytest.mark.parametrize(
         ("edges", "message"),
         [
-            ("a>p b>p c>q p>top", "is no tree: wanted one root, got 2"),
+            ("a>p b>p c>q p>top", "is no tree: expected one root, got 2"),
             ("a>p b>p c>p a>q q>p", r"is no tree: an earlier node gets a second parent in 1 row \(row 4\)"),
             ("a>p b>p c>p p>q q>p", "is no tree: every node has a parent"),
-            ("a>p b>p c>top q>r r>q", "is no tree: wanted one root, got 2"),
+            ("a>p b>p c>top q>r r>q", "is no tree: expected one root, got 2"),
             ("a>top b>top c>r q>r r>q", "is no tree: 3 nodes cannot reach the root"),
             ("a>top b>top", "1 tile had none"),
             ("a>top b>top c>b", "children were got for 1 tile"),

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
+from typing import Any
 
 Point = tuple[float, float, float]
 Path = list[Point]
@@ -66,6 +67,93 @@ def dtw(a: Path, b: Path) -> float:
 
 def discrete_frechet(a: Path, b: Path) -> float:
     return min(max(walk) for walk in all_walks(a, b))
+
+
+def equal_points(p: tuple[float, float, float], q: tuple[float, float, float]) -> bool:
+    return abs(p[0] - q[0]) <= 100 and abs(p[1] - q[1]) <= 100
+
+
+def edr(a: Path, b: Path) -> float:
+    """Edits, by the recurrence on the first points; an edit counts 100 m, of the points of the longer path."""
+
+    def edits(i: int, j: int) -> int:
+        if i == len(a) or j == len(b):
+            return len(a) - i + len(b) - j
+        replaced = edits(i + 1, j + 1) + (not equal_points(a[i], b[j]))
+        return min(replaced, edits(i + 1, j) + 1, edits(i, j + 1) + 1)
+
+    return 100 * edits(0, 0) / max(len(a), len(b))
+
+
+def lcss(a: Path, b: Path) -> float:
+    """Points outside of the longest common subsequence, over all subsequences of the shorter path."""
+    short, long = sorted((a, b), key=len)
+    for size in range(len(short), 0, -1):
+        for picked in combinations(short, size):
+            for others in combinations(long, size):
+                if all(equal_points(p, q) for p, q in zip(picked, others, strict=True)):
+                    return 100 * (1 - size / len(short))
+    return 100.0
+
+
+def frechet(a: Path, b: Path) -> float:
+    """The least distance at which a walk through free points exists, of all distances at which that can change."""
+    if min(len(a), len(b)) == 1:
+        return discrete_frechet(a, b)
+    ends = max(meters(a[0], b[0]), meters(a[-1], b[-1]))
+    critical = {ends} | {
+        value
+        for own, other in ((a, b), (b, a))
+        for leg in pairwise(other)
+        for one in own
+        for two in own
+        for value in critical_distances(one, two, leg)
+    }
+    return next(d for d in sorted(critical) if d >= ends and walk_exists(a, b, d * (1 + 1e-11) + 1e-9))
+
+
+def critical_distances(p: Any, q: Any, leg: Any) -> list[float]:
+    """Distances from p to the leg at which it becomes free: the nearest point, the ends, and where p and q are equally far."""
+    (x0, y0, _), (x1, y1, _) = leg
+    dx, dy = x1 - x0, y1 - y0
+    square, found = dx * dx + dy * dy, [0.0, 1.0]
+    if square:
+        found.append(min(max(((p[0] - x0) * dx + (p[1] - y0) * dy) / square, 0.0), 1.0))
+    across = 2 * ((q[0] - p[0]) * dx + (q[1] - p[1]) * dy)
+    if across:
+        ahead = (q[0] - x0) ** 2 + (q[1] - y0) ** 2 - (p[0] - x0) ** 2 - (p[1] - y0) ** 2
+        found.append(min(max(ahead / across, 0.0), 1.0))
+    return [math.hypot(x0 + share * dx - p[0], y0 + share * dy - p[1]) for share in found]
+
+
+def walk_exists(a: Path, b: Path, most: float) -> bool:
+    """Whether a walk leads from cell to cell, over all monotone sequences of cells: in each side as low as it can be."""
+
+    def free(p: Any, leg: Any) -> tuple[float, float] | None:
+        (x0, y0, _), (x1, y1, _) = leg
+        dx, dy, px, py = x1 - x0, y1 - y0, x0 - p[0], y0 - p[1]
+        square, half, rest = dx * dx + dy * dy, px * dx + py * dy, px * px + py * py - most * most
+        if square == 0:
+            return (0.0, 1.0) if rest <= 0 else None
+        if half * half < square * rest:
+            return None
+        root = math.sqrt(half * half - square * rest)
+        part = max((-half - root) / square, 0.0), min((-half + root) / square, 1.0)
+        return part if part[0] <= part[1] else None
+
+    last = len(a) - 2, len(b) - 2
+
+    def walk(i: int, j: int, at: tuple[float, float]) -> bool:
+        """From a point of cell (i, j), given by its least shares of both legs."""
+        if (i, j) == last:
+            return True  # the ends are free, and a cell is convex
+        right = free(a[i + 1], (b[j], b[j + 1]))
+        above = free(b[j + 1], (a[i], a[i + 1]))
+        if i < last[0] and right and right[1] >= at[1] and walk(i + 1, j, (0.0, max(right[0], at[1]))):
+            return True
+        return bool(j < last[1] and above and above[1] >= at[0] and walk(i, j + 1, (max(above[0], at[0]), 0.0)))
+
+    return meters(a[0], b[0]) <= most and meters(a[-1], b[-1]) <= most and walk(0, 0, (0.0, 0.0))
 
 
 def place_at(path: Path, moment: float) -> tuple[float, float]:

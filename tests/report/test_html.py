@@ -432,7 +432,7 @@ def test_doors_refuse_what_they_cannot_draw(releases: dict[str, Path], tmp_path:
             crowdveil.plot(kind, releases[release], tmp_path / "p-confidential.png")
     with pytest.raises(ParameterError, match="no area"):
         crowdveil.plot("profiles", releases["map"], tmp_path / "p.png", zone=["nowhere"])
-    with pytest.raises(ParameterError, match="wanted one of"):
+    with pytest.raises(ParameterError, match="Expected one of"):
         crowdveil.plot("pie", releases["map"], tmp_path / "p.png")
     with pytest.raises(OutputError, match=r"\.svg"):
         crowdveil.plot("flows", releases["map"], tmp_path / "p.pdf")
@@ -478,5 +478,5 @@ def test_in_a_run_file(city: Path, tmp_path: Path) -> None:
     request = read_run_file(run)
     assert request.options == {"report": False}
     run.write_text(run.read_text().replace("report = false", 'report = "p.html"'))
-    with pytest.raises(ParameterError, match="report: wanted true or false"):
+    with pytest.raises(ParameterError, match="report: Expected true or false"):
         read_run_file(run)

@@ -63,7 +63,7 @@ class Opened:
         self.page.on("request", lambda asked: None if asked.url == file.as_uri() else self.wrong.append(asked.url))
         self.page.goto(file.as_uri())
         if self.page.query_selector("#live") and how.get("java_script_enabled", True):
-            self.page.wait_for_selector("html[data-painted]")
+            self.page.wait_for_selector("canvas[data-painted]")
 
     def __enter__(self) -> Opened:
         return self

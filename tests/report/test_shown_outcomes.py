@@ -106,7 +106,7 @@ def test_a_release_of_the_earlier_format_is_refused_in_one_sentence(made: Path, 
         guarantee["holds"] = guarantee.pop("outcome") == "holds"
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"format": 1}))
     with pytest.raises(
-        InputError, match="its format is 1, and this version reads 6; verify the release with the version"
+        InputError, match=r"its format is 1, and this version reads 6. Verify the release with the version"
     ):
         crowdveil.verify(tmp_path)
     ran = command("verify", tmp_path)

@@ -62,7 +62,7 @@ def test_from_file_to_verified_release(trips: Path, tmp_path: Path) -> None:
 
 
 def test_k_counts_people_and_not_trips(trips: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="people in the data, 20, but got 21"):
+    with pytest.raises(InputError, match="people in the data, 20, got 21"):
         run(Request("suppression", trips, tmp_path / "out", {"k": 21}))
     assert not (tmp_path / "out").exists()
     few = pq.read_table(trips).slice(25)  # eighteen trips by fifteen and three people, and no flow of eighteen people

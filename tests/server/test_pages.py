@@ -150,7 +150,7 @@ def test_what_a_method_would_refuse_is_known_before_the_job(near: Within) -> Non
     assert "needs cells of a grid" in str(unfit("uniform", {"k": 2}))
     assert "areas that were made before" in str(unfit("fixed", {"k": 2}))
     assert unfit("suppression", {"k": 2}) is None and unfit("laplace", {}) is None
-    assert "at most the trips in the data, 24, but got 25" in str(unfit("suppression", {"k": 25}))
+    assert "at most the trips in the data, 24, got 25" in str(unfit("suppression", {"k": 25}))
     assert "k: wanted" in str(unfit("suppression", {"k": 1}))
     assert unfit("microaggregation", {}) is None, "a method for other data, which cannot be chosen"
 
@@ -200,7 +200,7 @@ def test_problems_are_counted_and_the_sentence_is_the_readers(near: Within) -> N
     assert seen["error"]["message"].startswith("trips.csv: ") and "drop_invalid" in seen["error"]["message"]
     assert {"kind": "option", "name": "drop_invalid", "value": ""} in seen["error"]["parts"]
     strange = looked(near, "trips.csv", "a,b\n1,2\n").json()
-    assert "wanted columns origin and destination" in strange["error"]["message"] and strange["roles"] == {}
+    assert "Expected columns origin and destination" in strange["error"]["message"] and strange["roles"] == {}
     assert strange["looks_like"] is None and strange["columns"][0]["name"] == "a"
 
 

@@ -326,6 +326,6 @@ def test_a_database_that_is_removed_is_not_made_again(tmp_path: Path) -> None:
 
 def test_messages_with_bad_text_can_be_stored(store: Store) -> None:
     job, held = put(store), claim(store)
-    assert store.fail(held, "bad_input", "a\0b\ud800: wanted rows.")
+    assert store.fail(held, "bad_input", "a\0b\ud800: Expected rows.")
     found = store.get(job)
-    assert found is not None and found.error == "a�b�: wanted rows."
+    assert found is not None and found.error == "a�b�: Expected rows."

@@ -119,7 +119,7 @@ COMMANDS = [
     (["measure", "cabs.csv", "tracks", "--pairing", "kept.csv", "-m", "rmse:distance=dtw,RL"], ".json"),
     (["analyze", "profiles", "flows", "--zones", "zones.geojson"], ".json"),
     (["analyze", "reconstruct", "flows", "--zones", "zones.geojson", "--over", "day"], ".csv"),
-    (["analyze", "quadtree-heatmap", "cabs.csv", "--min-k", "3"], ""),
+    (["analyze", "quadtree-heatmap", "cabs.csv", "--min-k", "3"], ".geojson"),
     (["attack", "home-work", "cabs.csv", "--release", "tracks", "--pairing", "kept.csv", "--tile-m", "500"], ".csv"),
     (["attack", "homogeneity", "flows"], ".json"),
 ]  # fmt: skip

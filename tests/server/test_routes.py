@@ -73,13 +73,13 @@ def anna(service: Service) -> Within:
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"k": 1}, "k: wanted a number of at least 2, but got 1."),
+        ({"k": 1}, "k: Expected a number of at least 2, got 1."),
         ({"no": 1}, "no: there is no such parameter; known are "),
         ({"zones": "/etc/passwd"}, "zones: Expected a file in the field zones of the form, or a plain word."),
         ({"zones": "../x"}, "zones: Expected a file in the field zones"),
         ({"zones": ["a"]}, "zones: Expected a file in the field zones"),
-        ({"seed": -1}, "seed: wanted a number of at least 0"),
-        ({"format": "exe"}, "format: wanted 'parquet' or 'csv', but got 'exe'."),
+        ({"seed": -1}, "seed: Expected a number of at least 0"),
+        ({"format": "exe"}, "format: Expected 'parquet' or 'csv', got 'exe'."),
         ({"data_name": "../../x.csv"}, "data_name: wanted"),
         ({"resume": "kept"}, "resume: there is no such parameter"),
     ],
@@ -227,8 +227,8 @@ def test_uploaded_names_are_kept_only_if_plain(service: Service, anna: Within) -
         ("/srv/data/jobs/ab/run-cd/out: the disk is full.", "out: the disk is full."),
         (f"out: cannot write /a/.out.crowdveil-partial-{socket.gethostname()}-77 (x); y.", "out: cannot write out (x); y."),
         (f"run-{'ab' * 16}/x.csv: is broken.", "run/x.csv: is broken."),
-        ("a.csv: wanted km/h or m/s, but got '/etc/passwd'; give it.", "a.csv: wanted km/h or m/s, but got 'passwd'; give it."),
-        ("cabs.csv: wanted 2 columns and/or rows.", "cabs.csv: wanted 2 columns and/or rows."),
+        ("a.csv: Expected km/h or m/s, got '/etc/passwd'. Give it.", "a.csv: Expected km/h or m/s, got 'passwd'. Give it."),
+        ("cabs.csv: Expected 2 columns and/or rows.", "cabs.csv: Expected 2 columns and/or rows."),
         (OutputError("/srv/run/.out.crowdveil-partial-host-77", "it is full.").text, OutputError("out", "it is full.").text),
     ],
 )  # fmt: skip
@@ -259,7 +259,7 @@ def test_a_job_that_cannot_write_reveals_no_path(
     answer = sandboxed._answer("crowdveil.server.workers.job", asked)
     assert str(tmp_path) in answer["error"]["message"]  # the worker removes paths
     Worker(store, files)._ended(job, answer, None, 0)
-    found, sentence = store.get(id_), "the disk is full, so nothing was written; free some space and run again."
+    found, sentence = store.get(id_), "the disk is full, so nothing was written. Free some space and run again."
     assert found is not None and found.error == OutputError("x.csv", sentence).text
 
 
@@ -280,7 +280,7 @@ def test_names_and_messages_are_removed_with_the_job(store: Store, end: str) -> 
     assert SECRET in row_of(store, id_)
     job = None if end == "deleted" else store.claim("host:1", 60)
     if job is not None and end.startswith("failed"):
-        assert store.fail(job, "bad_input", f"{SECRET}.csv: wanted rows.")
+        assert store.fail(job, "bad_input", f"{SECRET}.csv: Expected rows.")
     elif job is not None:
         assert store.finish(job, {"lease": job.lease, "name": f"{SECRET}.zip"})
     if "deleted" in end:

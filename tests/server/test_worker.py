@@ -101,7 +101,7 @@ def test_jobs_end_as_they_should(store: Store, files: Files, start: Start) -> No
     done = ended(store, good)
     assert done.state == "done" and whole(files, done)
     until(lambda: left(files, good) == ["summary.json", "whole.txt"])
-    assert ended(store, refused).error == "a.csv: wanted something else; give it." and nothing_left(files, refused)
+    assert ended(store, refused).error == "a.csv: Expected something else. Give it." and nothing_left(files, refused)
     wrong = ended(store, fault)
     assert (wrong.error_code, wrong.error) == (
         "fault",
@@ -119,7 +119,7 @@ def test_a_job_that_ends_its_process_is_run_twice_and_failed(store: Store, files
         assert failed.state == "failed" and failed.runs == 2 and failed.error_code == "crashed"
         assert nothing_left(files, job)
         assert (
-            failed.error == f"the job ended the process that ran it twice{why}; give it less data, or other parameters."
+            failed.error == f"the job ended the process that ran it twice{why}. Give it less data, or other parameters."
         )
 
 

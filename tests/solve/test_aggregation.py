@@ -219,5 +219,5 @@ def test_aggregations_are_found_by_name_and_alias() -> None:
     assert find_aggregation("Closest_trajectory_to_mean_trajectory").name == "closest-trajectory"
     assert find_aggregation("Closest_locations_to_mean_trajectory").name == "closest-locations"
     assert all(a.summary.endswith(".") and "\n" not in a.summary for a in AGGREGATIONS)
-    with pytest.raises(ParameterError, match="there is no aggregation median; known are mean-trajectory, composed"):
+    with pytest.raises(ParameterError, match=r"there is no aggregation median. Known are mean-trajectory, composed"):
         find_aggregation("median")

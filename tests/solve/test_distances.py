@@ -55,6 +55,9 @@ def _twins(name: str, listed: list[plain.Path], weight: float) -> list[list[floa
         "spatiotemporal": lambda a, b: plain.spatiotemporal(a, b, weight),
         "dtw": plain.dtw,
         "discrete-frechet": plain.discrete_frechet,
+        "frechet": plain.frechet,
+        "edr": plain.edr,
+        "lcss": plain.lcss,
         "frechet-manhattan": lambda a, b: plain_couplings.one_pass(a, b)[0],
         "frechet-manhattan-exact": plain_couplings.exact,
     }
@@ -78,6 +81,35 @@ def test_every_distance_is_its_twin_and_symmetric(name: str, data: Paths, weight
             assert math.isclose(found[i, j], found[j, i], **CLOSE), (i, j)
         assert np.array_equal(distance.from_one(i, every), found[i])
         assert math.isclose(found[i, i], 0.0, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["edr", "lcss"])
+@settings(max_examples=tries(60), deadline=None)
+@given(data=paths(max_paths=4, max_points=5), spacing=st.sampled_from([30.0, 60.0, 100.0, 101.0]))
+def test_points_are_equal_within_100_meters(name: str, data: Paths, spacing: float) -> None:
+    apart = Paths(spacing * data.x, spacing * data.y, data.t, data.offsets)
+    every = np.arange(len(apart))
+    assert np.allclose(
+        _distance(name, apart, 0.0).from_many(every, every), _twins(name, _plain(apart), 0.0), rtol=1e-12
+    )
+
+
+@settings(max_examples=tries(60), deadline=None)
+@given(data=paths(max_paths=2, min_paths=2))
+def test_the_frechet_distance_is_the_discrete_one_of_many_points(data: Paths) -> None:
+    """With the legs cut into n parts it is longer by at most a part of the longest leg."""
+    parts = 20
+    share = np.arange(parts) / parts
+    columns: list[list[Any]] = [[], [], []]
+    for i in range(2):
+        for column, values in zip(columns, data.one(i), strict=True):
+            column.append(np.append((values[:-1, None] + share * np.diff(values)[:, None]).ravel(), values[-1]))
+    offsets = np.concatenate([[0], np.cumsum([len(x) for x in columns[0]])])
+    cut = Paths(*(np.concatenate(column) for column in columns), offsets)
+    found, discrete = (
+        make_distance(p, n).from_one(0, np.array([1]))[0] for p, n in ((data, "frechet"), (cut, "discrete-frechet"))
+    )
+    assert found - 1e-6 <= discrete <= found + 6 / parts
 
 
 @pytest.mark.parametrize("name", NAMES.own)
@@ -281,7 +313,7 @@ def test_distances_are_found_by_name_and_alias(data: Trajectories) -> None:
     assert find_distance("DomingoTrujillo2012").name == "graph"
     assert all(kind.summary.endswith(".") and "\n" not in kind.summary for kind in DISTANCES)
     assert isinstance(make_distance(data, "Martinez2021", 0.0), SpatioTemporal)
-    with pytest.raises(ParameterError, match="there is no distance Manhattan; known are spatiotemporal, graph, dtw"):
+    with pytest.raises(ParameterError, match=r"there is no distance Manhattan. Known are spatiotemporal, graph, dtw"):
         find_distance("Manhattan")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 from unittest.mock import patch
 
 import numpy as np
@@ -92,11 +92,11 @@ def test_groups_are_those_of_the_twin(
 @given(
     data=paths(max_paths=12, max_points=3),
     crowd=people,
-    added=st.booleans(),
+    kind=st.sampled_from(["dtw", "discrete-frechet", "frechet", "edr", "lcss"]),
     center=st.sampled_from(["once", "remaining"]),
 )
-def test_groups_by_warping_are_those_of_the_twin(data: Paths, crowd: list[int], added: bool, center: Center) -> None:
-    distance = Warped(data, added)
+def test_groups_by_warping_are_those_of_the_twin(data: Paths, crowd: list[int], kind: Any, center: Center) -> None:
+    distance = Warped(data, kind)
     person = np.array(crowd[: len(data)])
     found = _groups(distance, person, 2, center, [np.arange(len(data))])
     assert _sets(found) == _twin(distance, person.tolist(), 2, center, list(range(len(data))))

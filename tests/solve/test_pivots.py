@@ -181,9 +181,7 @@ def test_exact_paths_are_refused_on_large_data_in_one_sentence() -> None:
     data = Paths(np.arange(6.0), np.zeros(6), np.zeros(6), np.arange(7))
     with (
         patch.object(pivots, "MAX_FOR_EXACT_PATHS", 5),
-        pytest.raises(
-            InputError, match=r"^pivot_path: exact takes .* at most 5 trajectories, but got 6; use sketched\.$"
-        ),
+        pytest.raises(InputError, match=r"^pivot_path: exact takes .* at most 5 trajectories, got 6. Use sketched\.$"),
     ):
         _clusters(Clustering(FrechetManhattan(data), np.arange(6), 2, 4, "exact"))
 

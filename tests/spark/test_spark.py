@@ -146,7 +146,7 @@ def test_tables_are_read_by_name_and_by_path(spark: Any, city: Path, tmp_path: P
         assert same_rows(*(pq.read_table(tmp_path / p / "flows.parquet") for p in ("here", place)))
     spark.sql("DROP TABLE city_trips")
     for table in ("catalog", "delta"):
-        with pytest.raises(InputError, match=r"^no_such: wanted a (table|path) .* but Spark cannot read it"):
+        with pytest.raises(InputError, match=r"^no_such: Expected a (table|path) .* but Spark cannot read it"):
             crowdveil.anonymize("no_such", tmp_path / "bad", method="suppression", spark=spark, table=table, **options)
     assert not (tmp_path / "bad").exists()
 

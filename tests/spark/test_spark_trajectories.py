@@ -174,7 +174,7 @@ def test_awkward_rows_are_read_as_on_one_machine(method: str, spark: Any, city: 
     _, there = _both(spark, tmp_path, method, _awkward(city, tmp_path), drop_invalid=True)
     assert "are in a trajectory with such a row" in there.manifest["input"]["dropped"]
     assert any("each pair of user and id" in note for note in there.manifest["input"]["notes"])
-    with pytest.raises(InputError, match=r"1 row has no usable value in column trajectory_id; fix them"):
+    with pytest.raises(InputError, match=r"1 row has no usable value in column trajectory_id. Fix them"):
         crowdveil.anonymize(str(tmp_path / "points.csv"), tmp_path / "more", method=method, spark=spark)
     assert not (tmp_path / "more").exists()
 
@@ -201,7 +201,7 @@ def test_what_is_wrong_is_one_sentence_and_leaves_nothing(spark: Any, city: Path
         spark=spark,
         **options,
     )
-    with pytest.raises(InputError, match="k: wanted at most the people in the data, "):
+    with pytest.raises(InputError, match="k: Expected at most the people in the data, "):
         run(k=5_000)
     with pytest.raises(ParameterError, match="cannot be done in partitions, since the weight of time"):
         run(time_weight="mobidatalab")

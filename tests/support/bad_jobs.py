@@ -37,7 +37,7 @@ def _do(task: Task) -> Outcome:
         held = [bytearray(os.urandom(1 << 20)) for _ in range(2000)]
         time.sleep(len(held))
     elif what == "refuse":
-        raise InputError("a.csv: wanted something else; give it.")
+        raise InputError("a.csv: Expected something else. Give it.")
     elif what == "fault":
         raise KeyError("secret value")
     elif what == "hang once" and not begun.exists():

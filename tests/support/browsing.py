@@ -70,7 +70,7 @@ class Visit:
         """The report in a frame, once its map is drawn; what is out of sight is not drawn."""
         frame = self.page.locator("iframe").nth(which)
         frame.scroll_into_view_if_needed()
-        frame.content_frame.locator("html[data-painted]").wait_for(state="attached")
+        frame.content_frame.locator("canvas[data-painted]").wait_for(state="attached")
         return frame.element_handle().content_frame()
 
     def violations(self) -> list[Any]:

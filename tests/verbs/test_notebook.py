@@ -160,7 +160,7 @@ def test_a_picture_is_drawn_on_given_axes(result: Any) -> None:
     ("name", "near"), [("supress", "suppress"), ("hierachy", "hierarchy"), ("owerwrite", "overwrite")]
 )
 def test_a_misspelled_option_gets_a_suggestion(name: str, near: str) -> None:
-    with pytest.raises(ParameterError, match=f"{name}: there is no such parameter; did you mean {near}\\?"):
+    with pytest.raises(ParameterError, match=f"{name}: there is no such parameter. Did you mean {near}\\?"):
         crowdveil.anonymize(make_trips(), zones=make_zones(), **{name: "x"})
 
 
@@ -235,9 +235,9 @@ def test_trips_descriptions_and_heat_maps_are_short_and_shown() -> None:
 def test_reasons_name_arguments_in_python_and_options_on_the_command_line(result: Any) -> None:
     from crowdveil.errors import Option, Reason, as_command_line, reason_as
 
-    reason = Reason(InputError(Option("zones"), f"wanted positions; give {Option('paired_by_id')}."))
-    assert reason == "zones: wanted positions; give paired_by_id=."
-    assert reason_as(reason, as_command_line) == "--zones: wanted positions; give --paired-by-id."
+    reason = Reason(InputError(Option("zones"), f"Expected positions. Give {Option('paired_by_id')}."))
+    assert reason == "zones: Expected positions. Give paired_by_id=."
+    assert reason_as(reason, as_command_line) == "--zones: Expected positions. Give --paired-by-id."
     found = crowdveil.compare(make_trips(), ["suppression", "uniform"], k=5, zones=make_zones(), step="1d")
     (reason,) = found.left_out.values()
     assert "zones=" in reason and "--" not in reason

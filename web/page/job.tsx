@@ -1,86 +1,92 @@
-// One job: how far it is while it runs, what went wrong if it failed, and its result.
+// One job: its progress, its error if it failed, and its result.
 import { useEffect, useState } from "preact/hooks";
-import { type Job, json, remove, type Review, said, ServiceError } from "./api";
-import { Action, Alert, Asked, Badge, Title } from "./parts";
+import { json, remove, said, ServiceError } from "./api";
+import { Action, Alert, Asked, Badge, Missing, Title } from "./parts";
 import { Result } from "./result";
-import { duration, moment, REVIEW_WORDS, spoken, STAGE_WORDS, STATE_WORDS, sentence } from "./words";
+import type { JobView } from "./views";
+import { capital, duration, moment, sentence, spoken, STAGES, STATES } from "./words";
 
 const [SOON_MS, LATER_MS, AWAY_MS] = [400, 2000, 4000];
-const under = (job: Job): boolean => job.state === "queued" || job.state === "running";
+const isOpen = (job: JobView): boolean => job.state === "queued" || job.state === "running";
 
-function useJob(id: string): { job: Job | null; error: string; away: boolean; again: () => void } {
-  const [job, setJob] = useState<Job | null>(null), [error, setError] = useState(""), [away, setAway] = useState(false), [turn, setTurn] = useState(0);
+/** Ask for a job until it has ended; a service that was restarted comes back. */
+function useJob(id: string): { job: JobView | null; error: string; away: boolean; again: () => void } {
+  const [job, setJob] = useState<JobView | null>(null), [error, setError] = useState("");
+  const [away, setAway] = useState(false), [turn, setTurn] = useState(0);
   useEffect(() => {
-    let timer = 0, gone = false, wait = SOON_MS;
+    let timer = 0, left = false, wait = SOON_MS;
     const ask = async () => {
-      try {
-        const seen = await json<Job>(`/jobs/${id}`);
-        if (gone) return;
+      const seen = await json<JobView>(`/jobs/${id}`).catch((problem: unknown) => problem as Error);
+      if (left) return;
+      const isAway = seen instanceof ServiceError && (seen.status === 0 || seen.status >= 500);
+      setAway(isAway);
+      if (isAway) timer = window.setTimeout(ask, AWAY_MS);
+      else if (seen instanceof Error) setError(said(seen));
+      else {
         setJob(seen);
-        setAway(false);
-        if (under(seen)) timer = window.setTimeout(ask, (wait = Math.min(wait * 1.1, LATER_MS)));
-      } catch (problem) {
-        if (gone) return;
-        // A service that is started again comes back; a job that is not ours does not.
-        if (problem instanceof ServiceError && (problem.status === 0 || problem.status >= 500)) { setAway(true); timer = window.setTimeout(ask, AWAY_MS); }
-        else setError(said(problem));
+        if (isOpen(seen)) timer = window.setTimeout(ask, (wait = Math.min(wait * 1.1, LATER_MS)));
       }
     };
     void ask();
-    return () => { gone = true; clearTimeout(timer); };
+    return () => {
+      left = true;
+      clearTimeout(timer);
+    };
   }, [id, turn]);
   return { job, error, away, again: () => setTurn(turn + 1) };
 }
 
-export function JobPage({ id, reuse }: { id: string; reuse: (job: Job) => void }) {
+export function JobPage({ id, reuse }: { id: string; reuse: (job: JobView) => void }) {
   const { job, error, away, again } = useJob(id);
-  if (error) return <><Title>No such job</Title><Alert>{error}</Alert><p><a href="#/jobs">To your jobs</a></p></>;
+  if (error) return <Missing title="No such job" error={error} link="#/jobs">To your jobs</Missing>;
   if (!job) return <p role="status">Loading the job…</p>;
-  const cancel = async () => { await remove(id); again(); };
+  const done = job.state === "done", isForm = job.kind === "anonymize";
+  const cancel = async () => {
+    await remove(id);
+    again();
+  };
+  const back = (kind: string) =>
+    <p><button type="button" class={kind} onClick={() => reuse(job)}>Back to the form</button></p>;
   return <>
-    <Title above={<>{job.files.data === undefined ? spoken(job.kind) : job.name} · {moment(job.created_at)}</>}>{job.files.data ?? job.name}</Title>
-    <p class="state" role="status"><Badge state={job.state}>{STATE_WORDS[job.state]}</Badge>
+    <Title above={<>{job.files.data === undefined ? spoken(job.kind) : job.name} · {moment(job.created_at)}</>}>
+      {job.files.data ?? job.name}</Title>
+    <p class="state" role="status"><Badge state={job.state} />
       {job.seconds !== null && <span>took {duration(job.seconds)}</span>}
-      {job.state === "done" && job.review && <Badge state={job.review.state}>{REVIEW_WORDS[job.review.state]}</Badge>}
-      {job.state === "done" && <span>kept until {moment(job.expires_at)}</span>}</p>
-    {job.state === "done" && job.review && <ReviewNote review={job.review} />}
+      {done && job.review && <Badge state={job.review.state} />}
+      {done && <span>kept until {moment(job.expires_at)}</span>}</p>
+    {done && <ReviewNote job={job} />}
     {away && <Alert>The service does not answer just now; the job goes on, and this page asks again.</Alert>}
-    {under(job) && <><Progress job={job} /><Action act={cancel} busy="Cancelling…">Cancel</Action></>}
+    {isOpen(job) && <><Progress job={job} /><Action act={cancel} busy="Cancelling…">Cancel</Action></>}
     {job.state === "failed" && <>
       <Alert>{job.error ? sentence(job.error) : "The job failed."}</Alert>
-      <p><button type="button" class="main" onClick={() => reuse(job)}>Back to the form</button></p>
+      {isForm && back("main")}
       <Asked job={job} /></>}
-    {(job.state === "cancelled" || job.state === "expired") && <><p>Its files were removed.</p>{job.kind === "anonymize" && <p><button type="button" onClick={() => reuse(job)}>Back to the form</button></p>}</>}
-    {job.state === "done" && <Result job={job} removed={again} reuse={reuse} />}
+    {(job.state === "cancelled" || job.state === "expired") && <>
+      <p>Its files were removed.</p>{isForm && back("")}</>}
+    {done && <Result job={job} removed={again} reuse={reuse} />}
   </>;
 }
 
-function ReviewNote({ review }: { review: Review }) {
-  if (review.state === "awaiting") return <p class="hint">Another person must approve the report before the data can be downloaded.</p>;
-  return <p class="hint">{REVIEW_WORDS[review.state]} by {review.by ?? "a reviewer"}, {moment(review.at)}{review.comment ? `: ${review.comment}` : "."}</p>;
+function ReviewNote({ job: { review } }: { job: JobView }) {
+  if (!review) return null;
+  if (review.state === "awaiting")
+    return <p class="hint">Another person must approve the report before the data can be downloaded.</p>;
+  return <p class="hint">{STATES[review.state]} by {review.by ?? "a reviewer"}, {moment(review.at)}
+    {review.comment ? `: ${review.comment}` : "."}</p>;
 }
 
-function Progress({ job }: { job: Job }) {
-  const { stage, done, total } = job.progress;
-  if (job.kind !== "anonymize") return <PlainProgress job={job} />;
-  const asked = STAGE_WORDS;
-  const at = asked.findIndex(([name]) => name === stage);
-  const words = job.state === "queued" ? "Waiting for its turn" : (asked[at]?.[1] ?? "Beginning");
+/** The progress of a job; the stages of a release are known before. */
+function Progress({ job: { kind, state, progress: { stage, done, total } } }: { job: JobView }) {
+  const at = stage ? STAGES.indexOf(stage) : -1;
+  const now = stage ? capital(stage) : "Beginning", words = state === "queued" ? "Waiting for its turn" : now;
   return <div class="progress">
-    <ol class="stages">{asked.map(([name, word], n) => <li key={name} class={n < at ? "past" : n === at ? "now" : ""} aria-current={n === at ? "step" : undefined}>{word}</li>)}</ol>
-    <label for="bar">{words}{total > 0 && <span aria-hidden="true">: {Math.round((100 * done) / total)} %</span>}</label>
-    {total > 0 ? <progress id="bar" value={done} max={total} /> : <progress id="bar" />}
+    {kind === "anonymize" && <ol class="stages">{STAGES.map((name, n) =>
+      <li key={name} class={n < at ? "past" : n === at ? "now" : ""} aria-current={n === at ? "step" : undefined}>
+        {capital(name)}</li>)}</ol>}
+    <label for="bar">{words}
+      {total > 0 && <span aria-hidden="true">: {Math.round((100 * done) / total)} %</span>}</label>
+    <progress id="bar" value={total > 0 ? done : undefined} max={total > 0 ? total : undefined} />
     <p class="hide" role="status">{words}</p>
-    <p class="hint">You may leave this page; the job goes on, and is found again under Jobs.</p>
-  </div>;
-}
-
-/** The progress of a job whose stages are not known ahead: each says what is done now. */
-function PlainProgress({ job: { state, progress: { stage, done, total } } }: { job: Job }) {
-  const words = state === "queued" ? "Waiting for its turn" : stage ? `In progress: ${stage}` : "Beginning";
-  return <div class="progress">
-    <label for="bar">{words}{total > 0 && <span aria-hidden="true">: {Math.round((100 * done) / total)} %</span>}</label>
-    {total > 0 ? <progress id="bar" value={done} max={total} /> : <progress id="bar" />}
     <p class="hint">You may leave this page; the job goes on, and is found again under Jobs.</p>
   </div>;
 }

@@ -1,112 +1,130 @@
 // The result of a job: what is guaranteed, what was lost, the report, and the files.
-import { useEffect, useState } from "preact/hooks";
-import { type Job, json, type Manifest, remove, said } from "./api";
-import { Attacks } from "./attacks";
-import { Action, Alert, Asked, Download, Pairs, ReportFrame, Tabs } from "./parts";
-import { number, shown, size, spoken, withLabels } from "./words";
+import { useState } from "preact/hooks";
+import { json, type Manifest, remove } from "./api";
+import { Action, Alert, Asked, Download, Pairs, ReportFrame, Table, Tabs, useLoaded } from "./parts";
+import type { JobView } from "./views";
+import { attackTitle, capital, number, shown, size, spoken, withLabels } from "./words";
 
-export interface Found { manifest: Manifest; files: { name: string; bytes: number }[] }
+export interface Release { manifest: Manifest; files: { name: string; bytes: number }[] }
 
-/** Kinds of jobs whose result is a table of methods or of values of k. */
-/** What can be had before a review: what it is about. */
-const BEFORE = ["report.html", "manifest.json"];
-/** Whether the data of a result can be downloaded: always, but where a review is asked for. */
-const givenOut = (job: Job): boolean => job.review === null || job.review.state === "approved";
+/** Files that the submitter may fetch before a review. */
+const BEFORE_REVIEW = ["report.html", "manifest.json"];
+const isFree = (job: JobView): boolean => job.review === null || job.review.state === "approved";
 
-export async function found(id: string): Promise<Found> {
-  const { files } = await json<{ files: Found["files"] }>(`/jobs/${id}/files`);
+export async function release(id: string): Promise<Release> {
+  const { files } = await json<{ files: Release["files"] }>(`/jobs/${id}/files`);
   return { files, manifest: await json<Manifest>(`/jobs/${id}/files/manifest.json`) };
 }
 
-/** Cost as the manifest has it: shares are whole percents. */
-export function costs(manifest: Manifest): [string, string][] {
-  return Object.entries(manifest.cost).map(([name, value]) => {
-    const percent = name.endsWith("_percent");
-    return [spoken(name.replace(/_percent$/, "")), percent ? `${shown(value)} %` : shown(value)];
-  });
+const percents = (value: unknown): string => (typeof value === "number" ? `${shown(value)} %` : "–");
+
+/** What was published and lost: shares are whole percents. */
+const costs = ({ cost }: Manifest): [string, string][] => Object.entries(cost).map(([name, value]) =>
+  [spoken(name.replace(/_percent$/, "")), name.endsWith("_percent") ? percents(value) : shown(value)]);
+
+/** Say in a sentence whether the guarantees hold. A guarantee of privacy that was not checked is no good news. */
+export function verdict({ guarantees, method }: Manifest): { good: boolean; words: string } {
+  const [violated, open, holds] = ["violated", "not checked", "holds"]
+    .map((outcome) => guarantees.filter((one) => one.outcome === outcome));
+  if (violated.length) return { good: false, words: `Violated: ${violated.map(({ name }) => name).join(", ")}` };
+  if (method.status === "heuristic")
+    return { good: false, words: "No guarantee of anonymity: the method is a heuristic" };
+  const unchecked = open.length ? `, ${number(open.length)} not checked` : "";
+  const many = holds.length === 1 ? "guarantee" : "guarantees";
+  const words = `${number(holds.length)} ${many} verified on these files${unchecked}`;
+  return { good: !open.some(({ kind }) => kind === "privacy"), words };
 }
 
-export function verdict(manifest: Manifest): { good: boolean; words: string } {
-  const with_ = (outcome: string) => manifest.guarantees.filter((p) => p.outcome === outcome);
-  const broken = with_("violated"), open = with_("not checked"), holds = with_("holds").length;
-  if (broken.length) return { good: false, words: `Violated: ${broken.map((p) => p.name).join(", ")}` };
-  if (manifest.method.status === "heuristic") return { good: false, words: "No guarantee of anonymity: the method is a heuristic" };
-  // What was not checked is never counted among what holds; a guarantee of privacy that was not checked is no good news.
-  const words = `${number(holds)} ${holds === 1 ? "guarantee" : "guarantees"} verified on these files${open.length ? `, ${number(open.length)} not checked` : ""}`;
-  return { good: !open.some((p) => p.kind === "privacy"), words };
-}
-
-export function Result({ job, removed, reuse }: { job: Job; removed: () => void; reuse: (job: Job) => void }) {
-  const [result, setResult] = useState<Found | null>(null), [error, setError] = useState(""), [sure, setSure] = useState(false);
-  const packed = job.kind === "anonymize", given = givenOut(job);
-  useEffect(() => { if (packed) found(job.id).then(setResult, (problem) => setError(said(problem))); }, [job.id]);
+export function Result({ job, removed, reuse }: {
+  job: JobView; removed: () => void; reuse: (job: JobView) => void;
+}) {
+  const packed = job.kind === "anonymize", [sure, setSure] = useState(false);
+  const { value: found, error } = useLoaded(async () => (packed ? release(job.id) : null), job.id);
+  const removeNow = async () => {
+    await remove(job.id);
+    removed();
+  };
   return <>
-    {result && <Verdict manifest={result.manifest} />}
+    {found && <Verdict manifest={found.manifest} />}
     {error && <Alert>{error}</Alert>}
     <div class="actions">
-      {given && <Download path={`/jobs/${job.id}/result`} name={job.result?.name ?? "result"} kind="main">
+      {isFree(job) && <Download path={`/jobs/${job.id}/result`} name={job.result?.name ?? "result"} kind="main">
         Download {packed ? "the release" : "the result"} <small>({size(job.result?.bytes ?? 0)})</small></Download>}
       {packed && <button type="button" onClick={() => reuse(job)}>Change something and run again</button>}
-      {sure
-        ? <><Action act={async () => { await remove(job.id); removed(); }} kind="danger">Yes, remove it now</Action><button type="button" onClick={() => setSure(false)}>Keep it</button></>
-        : <button type="button" onClick={() => setSure(true)}>Remove…</button>}
+      {!sure && <button type="button" onClick={() => setSure(true)}>Remove…</button>}
+      {sure && <Action act={removeNow} kind="danger">Yes, remove it now</Action>}
+      {sure && <button type="button" onClick={() => setSure(false)}>Keep it</button>}
     </div>
-    {result ? <Views job={job} result={result} /> : !packed && <Said job={job} />}
+    {found ? <Views job={job} found={found} /> : !packed && <Output job={job} />}
   </>;
 }
 
 function Verdict({ manifest }: { manifest: Manifest }) {
   const { good, words } = verdict(manifest);
-  const privacy = manifest.guarantees.filter((p) => p.kind === "privacy");
   return <div class={good ? "verdict good" : "verdict bad"}>
     <p><b>{words}</b></p>
-    {privacy.map((p) => <p key={p.name}>{p.outcome === "holds" ? "" : `${p.outcome[0].toUpperCase()}${p.outcome.slice(1)}: `}{p.statement}{p.outcome === "holds" ? "" : ` (${p.checked})`}</p>)}
+    {manifest.guarantees.filter(({ kind }) => kind === "privacy").map(({ name, outcome, statement, checked }) =>
+      <p key={name}>{outcome === "holds" ? statement : `${capital(outcome)}: ${statement} (${checked})`}</p>)}
   </div>;
 }
 
-function Views({ job, result }: { job: Job; result: Found }) {
-  const there = (name: string) => result.files.some((f) => f.name === name);
-  const tabs = [
-    ...(there("report.html") ? [{ id: "report", title: "Report", body: () => <ReportFrame path={`/jobs/${job.id}/report`} title="Report of the release" /> }] : []),
-    { id: "measures", title: "Measures", body: () => <Measures job={job} manifest={result.manifest} report={there("report.html")} /> },
-    { id: "files", title: "Files", body: () => <Files job={job} result={result} /> },
+function Views({ job, found }: { job: JobView; found: Release }) {
+  const report = { id: "report", title: "Report", body: () => <ReportFrame path={`/jobs/${job.id}/report`} /> };
+  return <Tabs label="Views of the result" tabs={[
+    ...(found.files.some(({ name }) => name === "report.html") ? [report] : []),
+    { id: "measures", title: "Measures", body: () => <Measures job={job} manifest={found.manifest} /> },
+    { id: "files", title: "Files", body: () => <Files job={job} found={found} /> },
     { id: "asked", title: "What was asked", body: () => <Asked job={job} /> },
-  ];
-  return <Tabs label="Views of the result" tabs={tabs} />;
+  ]} />;
 }
 
-function Measures({ job, manifest, report }: { job: Job; manifest: Manifest; report: boolean }) {
+function Measures({ job, manifest }: { job: JobView; manifest: Manifest }) {
+  const { risk = [], guarantees } = manifest;
   return <>
     <Pairs caption="What was published, and what was lost, as in the manifest" rows={costs(manifest)} />
-    <Attacks job={job} trials={manifest.risk ?? []} report={report} />
-    <div class="wide" role="region" aria-label="Guarantees" tabIndex={0}><table class="broad"><caption>Guarantees and their verification</caption>
-      <thead><tr><th scope="col">guarantee</th><th scope="col">what it says</th><th scope="col">outcome</th><th scope="col">how it was checked</th></tr></thead>
-      <tbody>{manifest.guarantees.map((p) => <tr key={p.name}><th scope="row">{p.name}</th><td>{p.statement}</td><td data-label="outcome" class={p.outcome === "holds" ? "yes" : p.outcome === "violated" ? "no" : ""}>{p.outcome === "violated" ? "VIOLATED" : p.outcome}</td><td>{p.checked}</td></tr>)}</tbody></table></div>
-    <Said job={job} />
+    {risk.length > 0 && <>
+      <Table kind="broad stacked" caption="Attacks on the original and on the release: success in whole percents"
+        head={["attack", "the adversary knows", "in the original", "in the release"]}>
+        {risk.map((trial, n) => <tr key={n}><th scope="row">{attackTitle(shown(trial.attack))}</th>
+          <td data-label="the adversary knows">{trial.knowledge ? shown(trial.knowledge) : "the release alone"}</td>
+          <td data-label="in the original">{percents(trial.risk_percent_before)}</td>
+          <td data-label="in the release">{percents(trial.risk_percent)}</td></tr>)}
+      </Table>
+      <p class="hint">–: not measured, or there is nothing to guess. The table in the report also states what a guess
+        by chance gives, and how to read each row.</p></>}
+    <Table kind="broad stacked" caption="Guarantees and their verification"
+      head={["guarantee", "what it says", "outcome", "how it was checked"]}>
+      {guarantees.map(({ name, statement, outcome, checked }) => <tr key={name}>
+        <th scope="row">{name}</th><td>{statement}</td>
+        <td data-label="outcome" class={outcome === "holds" ? "yes" : outcome === "violated" ? "no" : ""}>
+          {outcome === "violated" ? "VIOLATED" : outcome}</td><td>{checked}</td></tr>)}
+    </Table>
+    <Output job={job} />
   </>;
 }
 
-function Notes({ job }: { job: Job }) {
-  const { notes = [] } = job.summary ?? {};
-  return notes.length > 0 ? <><h2>Worth knowing</h2><ul>{notes.map((n) => <li key={n}>{withLabels(n)}</li>)}</ul></> : null;
-}
-
-/** What the command line would have said; exact figures, for the owner's eyes. */
-function Said({ job }: { job: Job }) {
-  const { lines = [] } = job.summary ?? {};
+/** What the command line would have printed: notes, and exact figures for the owner's eyes. */
+function Output({ job }: { job: JobView }) {
+  const { notes, lines } = job.summary ?? { notes: [], lines: [] };
   return <>
-    <Notes job={job} />
-    {lines.length > 0 && <><h2>Exact figures (confidential, do not publish)</h2><pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
+    {notes.length > 0 && <><h2>Worth knowing</h2>
+      <ul>{notes.map((note) => <li key={note}>{withLabels(note)}</li>)}</ul></>}
+    {lines.length > 0 && <><h2>Exact figures (confidential, do not publish)</h2>
+      <pre class="lines" tabIndex={0} aria-label="Exact figures">{lines.join("\n")}</pre></>}
   </>;
 }
 
-function Files({ job, result }: { job: Job; result: Found }) {
-  const roles = new Map(Object.entries(result.manifest.files).map(([role, file]) => [file.name, role]));
+function Files({ job, found }: { job: JobView; found: Release }) {
+  const roles = new Map(Object.entries(found.manifest.files).map(([role, { name }]) => [name, spoken(role)]));
+  roles.set("manifest.json", "Manifest");
   return <>
-    <ul class="files">{result.files.map((file) => <li key={file.name}>
-      <div><b>{file.name}</b><small>{spoken(roles.get(file.name) ?? (file.name === "manifest.json" ? "manifest" : "file"))} · {size(file.bytes)}</small></div>
-      {(givenOut(job) || BEFORE.includes(file.name)) && <Download path={`/jobs/${job.id}/files/${encodeURIComponent(file.name)}`} name={file.name}>Download<span class="hide"> {file.name}</span></Download>}
+    <ul class="files">{found.files.map(({ name, bytes }) => <li key={name}>
+      <div><b>{name}</b><small>{roles.get(name) ?? "File"} · {size(bytes)}</small></div>
+      {(isFree(job) || BEFORE_REVIEW.includes(name))
+        && <Download path={`/jobs/${job.id}/files/${encodeURIComponent(name)}`} name={name}>
+          Download<span class="hide"> {name}</span></Download>}
     </li>)}</ul>
-    <p class="hint">The zip file has SHA-256 <code>{job.result?.sha256}</code> and {number(job.result?.bytes ?? 0)} bytes. Unpack it and check it again with <code>crowdveil verify</code>.</p>
+    <p class="hint">The zip file has SHA-256 <code>{job.result?.sha256}</code> and {number(job.result?.bytes ?? 0)}
+      {" "}bytes. Unpack it and check it again with <code>crowdveil verify</code>.</p>
   </>;
 }

@@ -1,64 +1,71 @@
 // Labels and texts of the page.
 import type { Field, Form, Takes } from "./api";
-import type { ErrorView, ReferenceView } from "./views";
+import type { ErrorView } from "./views";
 
-/** The titles of fields, as the models of the service have them. */
+/** Titles of parameters by name, as the models of the service have them. */
 const titles = new Map<string, string>();
+
 export function learnTitles(form: Form): void {
-  const fields = [...form.methods.map((method) => method.fields), ...Object.values(form.reading), form.run, form.audit];
-  for (const field of fields.flat()) titles.set(field.name, field.title);
+  const fields = [...Object.values(form.reading), ...form.methods.map((each) => each.fields), form.run, form.audit];
+  for (const { name, title } of fields.flat()) if (!titles.has(name)) titles.set(name, title);
 }
 
-export const ROLE_WORDS: Record<string, string> = {
-  origin: "Origin zone", destination: "Destination zone", origin_lon: "Origin longitude", origin_lat: "Origin latitude",
-  destination_lon: "Destination longitude", destination_lat: "Destination latitude", time: "Time", user: "Person", volume: "Volume of a flow",
-  people: "People of a flow", weight: "Weight of a trip", lat: "Latitude", lon: "Longitude", trajectory: "Trajectory",
+/** Columns that a table can have; coordinates are named together, as LON,LAT of the origin or the destination. */
+const COORDINATES: Record<string, string> = {
+  origin_lon: "Origin longitude", origin_lat: "Origin latitude",
+  destination_lon: "Destination longitude", destination_lat: "Destination latitude",
 };
 export const ROLES: Record<Takes, string[]> = {
-  flows: ["origin", "destination", "time", "user", "origin_lon", "origin_lat", "destination_lon", "destination_lat", "volume", "people", "weight"],
+  flows: ["origin", "destination", "time", "user", ...Object.keys(COORDINATES), "volume", "people", "weight"],
   trajectories: ["lat", "lon", "time", "trajectory", "user"],
 };
-export const TAKES_WORDS: Record<Takes, string> = { flows: "Trips or flows", trajectories: "Trajectories" };
-export const STATUS_WORDS: Record<string, string> = {
+export const KINDS: Record<Takes, string> = { flows: "Trips or flows", trajectories: "Trajectories" };
+export const STATUSES: Record<string, string> = {
   proven: "Proven: the guarantee follows from what the method does.",
   argued: "Argued: the guarantee rests on an argument with stated assumptions.",
   heuristic: "Heuristic: no guarantee of anonymity, only measured risk.",
 };
-export const STATE_WORDS: Record<string, string> = {
+export const STATES: Record<string, string> = {
   queued: "Waiting", running: "Running", done: "Done", failed: "Failed", cancelled: "Cancelled", expired: "Removed",
+  awaiting: "Awaiting review", approved: "Approved", rejected: "Rejected",
 };
-export const REVIEW_WORDS: Record<string, string> = { awaiting: "Awaiting review", approved: "Approved", rejected: "Rejected" };
-export const STAGE_WORDS: [string, string][] = [
-  ["reading", "Reading"], ["anonymizing", "Anonymizing"], ["writing", "Writing"], ["verifying", "Verifying"], ["attacking", "Attacking"],
-  ["reporting", "Reporting"], ["packing", "Packing"],
-];
+export const STAGES = ["reading", "anonymizing", "writing", "verifying", "attacking", "reporting", "packing"];
+const ATTACKS: Record<string, string> = {
+  "homogeneity-area": "Destination area is certain", "homogeneity-tile": "Destination tile is certain",
+  "minimum-group-size": "Flows of fewer than k", "singleton-margins": "Sums of fewer than k",
+  differencing: "Differences of fewer than k",
+};
+export const attackTitle = (name: string): string => ATTACKS[name] ?? `Person found by ${spoken(name).toLowerCase()}`;
 
-/** What stands in an empty control. */
-export const INSTEAD: Record<string, string> = { step: "1h", grid: "500m", h3: "8", time_format: "%d/%m/%Y %H:%M", zone_id: "zone_id", data_name: "flows.csv" };
+/** The label of a parameter or column. */
+export const label = (name: string): string => titles.get(name) ?? COORDINATES[name] ?? spoken(name);
 
-export function label(field: Pick<Field, "name">): string {
-  return ROLE_WORDS[field.name] ?? titles.get(field.name) ?? spoken(field.name);
-}
-
-/** A choice as people read it. */
-export const choice = (value: string): string => value.replace(/-/g, " ");
-
-const upper = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** A name of a program as people say it. */
-export function spoken(name: string): string {
-  return upper(name.replace(/[_-]/g, " "));
-}
+export const spoken = (name: string): string => capital(name.replace(/[_-]/g, " "));
 
 /** An error as one sentence: parameters have the labels of their fields, and files keep their names. */
 export function sentence({ parts }: Pick<ErrorView, "parts">): string {
-  const named = (part: string | ReferenceView, at: number): string =>
-    typeof part === "string" ? part : part.kind === "name" ? part.name : at === 0 ? label(part) : `“${label(part)}”`;
-  const text = parts.map(named).join(""), first = parts[0];
-  return typeof first === "object" && first.kind === "name" ? text : upper(text);
+  const [first, ...rest] = parts, quoted = (name: string) => `“${label(name)}”`;
+  const text = rest.map((part) =>
+    typeof part === "string" ? part : part.kind === "name" ? part.name : quoted(part.name));
+  if (typeof first === "string") return capital(first) + text.join("");
+  return (first?.kind === "name" ? first.name : label(first?.name ?? "")) + text.join("");
 }
 
+/** A sentence that names options of the command line, with the labels of their fields. */
+export const withLabels = (text: string): string =>
+  text.replace(/--([a-z][a-z0-9-]*)/g, (_, name: string) => `“${label(name.replace(/-/g, "_"))}”`);
+
 export const number = (value: number): string => value.toLocaleString("en");
+export const percent = (share: number): string => `${number(Number((100 * share).toPrecision(12)))}%`;
+
+/** The value of a field as text, as one may type it; empty where there is none. */
+export function typed(field: Field, value: unknown): string {
+  if (value === null || value === undefined) return "";
+  return field.kind === "share" && typeof value === "number" ? percent(value) : String(value);
+}
 
 export function size(bytes: number): string {
   const units = ["bytes", "kB", "MB", "GB"];
@@ -67,14 +74,12 @@ export function size(bytes: number): string {
   return `${bytes.toLocaleString("en", { maximumSignificantDigits: 3 })} ${units[at]}`;
 }
 
-export function moment(iso: string | null): string {
-  return iso === null ? "–" : new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
-}
+export const moment = (iso: string | null): string =>
+  iso === null ? "–" : new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
-export function duration(seconds: number | null): string {
-  if (seconds === null) return "–";
-  return seconds < 60 ? `${seconds.toLocaleString("en", { maximumSignificantDigits: 2 })} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-}
+export const duration = (seconds: number): string => seconds < 60
+  ? `${seconds.toLocaleString("en", { maximumSignificantDigits: 2 })} s`
+  : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 
 /** A value of a manifest as people read it. */
 export function shown(value: unknown): string {
@@ -82,21 +87,6 @@ export function shown(value: unknown): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "number") return number(value);
   if (Array.isArray(value)) return value.map(shown).join(", ");
-  if (typeof value === "object") return Object.entries(value).map(([name, inner]) => `${name.replace(/_/g, " ")} ${shown(inner)}`).join(", ");
-  return String(value);
+  if (typeof value !== "object") return String(value);
+  return Object.entries(value).map(([name, inner]) => `${name.replace(/_/g, " ")} ${shown(inner)}`).join(", ");
 }
-
-/** A sentence that names options of the command line, with the labels of their fields. */
-export const withLabels = (text: string): string => text.replace(/--([a-z][a-z0-9-]*)/g, (_, name: string) => `“${label({ name: name.replace(/-/g, "_") })}”`);
-
-/** Attacks by what they try to learn. */
-export const ATTACKS: Record<string, string> = {
-  "homogeneity-area": "Destination area is certain", "homogeneity-tile": "Destination tile is certain", "minimum-group-size": "Flows of fewer than k", "singleton-margins": "Sums of fewer than k", differencing: "Differences of fewer than k",
-};
-export const attackTitle = (name: string): string => ATTACKS[name] ?? `Person found by ${spoken(name).toLowerCase()}`;
-
-/** What risks in a manifest mean, where the name does not say it. */
-export const RISKS: Record<string, string> = {
-  "homogeneity-area": "share of trips with known destination area: all published flows of their origin area in their time step go to one area, of one tile or of many",
-  "homogeneity-tile": "share of trips with known destination tile: all published flows of their origin area in their time step go to one area of a single tile",
-};

@@ -55,7 +55,7 @@ export class TrajectoryPainter implements Painter {
   private *heat(context: CanvasRenderingContext2D): Generator<void> {
     const { cell, count } = this.cells();
     yield;
-    const top = this.top || count.reduce((a, b) => Math.max(a, b), 1), look = colors();
+    const top = this.top || this.most(), look = colors();
     for (let at = 0; at < count.length; at++) {
       if (!count[at]) continue;
       context.fillStyle = look.classes[Math.min(Math.floor(7 * Math.sqrt(count[at] / top)), 6)];
@@ -65,13 +65,17 @@ export class TrajectoryPainter implements Painter {
 
   /** Return the numbers of trajectories of each class of the heat map, as labels by class. */
   labels(): [number, string][] {
-    const top = this.top || this.cells().count.reduce((a, b) => Math.max(a, b), 1), least = [0, 1, 2, 3, 4, 5, 6].map((i) => Math.max(1, Math.ceil(top * (i / 7) ** 2)));
+    const top = this.top || this.most();
+    const least = [0, 1, 2, 3, 4, 5, 6].map((i) => Math.max(1, Math.ceil(top * (i / 7) ** 2)));
     const text = (value: number) => value.toLocaleString("en");
     return least.flatMap((low, i): [number, string][] => {
       const high = i === 6 ? top : least[i + 1] - 1;
       return high < low ? [] : [[i, high === low ? text(low) : `${text(low)}–${text(high)}`]];
     });
   }
+
+  /** Return the trajectories in the cell that has most. */
+  most(): number { return this.cells().count.reduce((a, b) => Math.max(a, b), 1); }
 
   /** Count the trajectories in each cell of the heat map at the chosen time. */
   cells(): { cell: number; count: Int32Array } {

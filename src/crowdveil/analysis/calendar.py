@@ -49,13 +49,13 @@ class Slots:
         first = releases[0]
         if first.step_s is None or not any(len(r.t) for r in releases):
             raise InputError(
-                f"hours need time steps, but the release has none; make one with times and {Option('step', '1h')}."
+                f"hours need time steps, but the release has none. Make one with times and {Option('step', '1h')}."
             )
         slot_s = max(first.step_s, HOUR_S)
         if DAY_S % slot_s or slot_s % first.step_s or (period == "day" and slot_s == DAY_S):
             raise InputError(
                 f"hours of a {period} need time steps that divide an hour or a {'day' if period == 'day' else 'week'}, "
-                f"but those of the release have {first.step_s:,} seconds; make one with {Option('step', '1h')}."
+                f"but those of the release have {first.step_s:,} seconds. Make one with {Option('step', '1h')}."
             )
         t = np.concatenate([r.step_starts for r in releases])
         count = (DAY_S if period == "day" else 7 * DAY_S) // slot_s

@@ -135,7 +135,7 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[S
     guarantees = _guarantees_of(path, written, stated)
     if original is not None and original.k_unit != written.counts:
         raise InputError(
-            f"the original counts {original.k_unit}, but the heat map counts {written.counts}; give the same "
+            f"the original counts {original.k_unit}, but the heat map counts {written.counts}. Give the same "
             f"{Option('user')} as for "
             "the map."
         )
@@ -148,7 +148,7 @@ def read_map_manifest(folder: Path) -> HeatMapManifest:
     if not path.is_file():
         raise InputError(
             folder,
-            f"wanted a heat map with its {MANIFEST_FILE}, but there is none; make the map again, or verify {GEOJSON} "
+            f"Expected a heat map with its {MANIFEST_FILE}, but there is none. Make the map again, or verify {GEOJSON} "
             "alone.",
         )
     try:
@@ -157,14 +157,14 @@ def read_map_manifest(folder: Path) -> HeatMapManifest:
         if manifest.file_names != _FILES:
             raise ValueError
     except (ValueError, RecursionError):
-        raise InputError(path, "the manifest is broken, so the heat map cannot be verified; make it again.") from None
+        raise InputError(path, "the manifest is broken, so the heat map cannot be verified. Make it again.") from None
     return manifest
 
 
 def _refuse_changed(folder: Path, manifest: HeatMapManifest) -> None:
     gone = [name for name in _FILES.values() if not (folder / name).is_file()]
     if gone:
-        raise InputError(folder, f"the heat map lacks {', '.join(gone)}, so it cannot be verified; make it again.")
+        raise InputError(folder, f"the heat map lacks {', '.join(gone)}, so it cannot be verified. Make it again.")
     changed = [entry.name for entry in manifest.files.values() if file_hash(folder / entry.name) != entry.sha256]
     if changed:
         raise GuaranteeViolatedError(folder, f"{', '.join(changed)} changed since the map was made; do not publish it.")
@@ -172,7 +172,7 @@ def _refuse_changed(folder: Path, manifest: HeatMapManifest) -> None:
 
 def _read_map(path: Path) -> WrittenSectors:
     """Read an untrusted map."""
-    wrong = InputError(path, "wanted a heat map written by crowdveil; give such a file.")
+    wrong = InputError(path, "Expected a heat map written by crowdveil. Give such a file.")
     try:
         SectorFile.model_validate(json.loads(path.read_text(encoding="utf-8")))
         written = read_sectors(path)

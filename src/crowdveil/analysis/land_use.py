@@ -260,8 +260,8 @@ def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
     if len(grouped) <= fewest:
         raise InputError(
             Option("least_trips"),
-            f"wanted more than {counted(fewest, 'zone')} with at least {params.least_trips:g} trips a day, but "
-            f"got {len(grouped):,}; lower {Option('least_trips')}, or choose larger zones.",
+            f"Expected more than {counted(fewest, 'zone')} with at least {params.least_trips:g} trips a day, but "
+            f"got {len(grouped):,}. Lower {Option('least_trips')}, or choose larger zones.",
         )
     released = _best(found[0][0][grouped], params, progress)
     known = None if study.reference is None else ReferenceMap.of(study.reference[grouped], released.cluster)

@@ -228,7 +228,7 @@ class HeatMap(Tabular):
             return
         if recorded is not None:
             raise OutputError(
-                path, f"{Option('ledger')} records a map with its manifest; name a folder with {Option('output')}."
+                path, f"{Option('ledger')} records a map with its manifest. Name a folder with {Option('output')}."
             )
         check_output(path, overwrite=overwrite)
         with new_file(path, overwrite=overwrite) as file, scratch_folder() as scratch:
@@ -254,7 +254,7 @@ def check_output(path: Path, *, overwrite: bool) -> None:
     elif path.suffix.lower() not in ENDINGS:
         raise OutputError(
             path,
-            f"wanted a folder, or a name that ends in {' or '.join(ENDINGS)}; name another with {Option('output')}.",
+            f"Expected a folder, or a name that ends in {' or '.join(ENDINGS)}. Name another with {Option('output')}.",
         )
     else:
         check_file(path.absolute(), overwrite=overwrite)
@@ -274,7 +274,7 @@ def run(data: Trajectories, params: HeatMapParams, progress: Progress = no_progr
     if people < params.min_k:
         raise InputError(
             Option("min_k"),
-            f"wanted at most the {data.k_unit} in the data, {people:,}, but got {params.min_k:,}; choose a smaller one.",
+            f"Expected at most the {data.k_unit} in the data, {people:,}, got {params.min_k:,}. Choose a smaller one.",
         )
     sectors = k_anonymous_sectors(
         data, params.min_k, params.min_sector_length_m, params.split_above,

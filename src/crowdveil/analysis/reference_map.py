@@ -36,7 +36,7 @@ class ReferenceMap:
         """Compare the class of each zone, None where it is unknown, with its group, from 0."""
         known = np.array([label is not None for label in labels], np.bool_)
         if not known.any():
-            raise InputError(Option("reference"), "no zone that is grouped has a class in this column; name another.")
+            raise InputError(Option("reference"), "no zone that is grouped has a class in this column. Name another.")
         classes, row = np.unique(labels[known].astype(str), return_inverse=True)
         groups, column = np.unique(cluster[known], return_inverse=True)
         counts = np.zeros((len(classes), len(groups)), np.int64)

@@ -206,7 +206,7 @@ def _reference(zones: Zones, reading: StudyReading, notes: ReadNotes) -> Labels 
     if source is None or reading.to_grid is not None or reading.to_h3 is not None:
         raise InputError(
             Option("reference"),
-            f"it is a column of a file of zones; give the file with {Option('zones')} or {Option('to_zones')}, and no grid.",
+            f"it is a column of a file of zones. Give the file with {Option('zones')} or {Option('to_zones')}, and no grid.",
         )
     return read_tile_labels(source, reading.reference, zones, zone_id=zone_id, notes=notes)
 
@@ -225,7 +225,7 @@ def _targets(release: OpenedRelease, reading: StudyReading, notes: ReadNotes) ->
     """Return the target zones; None for the release's own tiles."""
     named = [str(Option(n)) for n in ("to_zones", "to_grid", "to_h3") if getattr(reading, n) is not None]
     if len(named) > 1:
-        raise ParameterError(f"{' and '.join(named)} exclude each other; give one of them.")
+        raise ParameterError(f"{' and '.join(named)} exclude each other. Give one of them.")
     if reading.to_zones is not None:
         return read_zones(reading.to_zones, zone_id=reading.to_zone_id, numbered=True, notes=notes)
     if not named:
@@ -246,7 +246,7 @@ def _shapes(release: OpenedRelease) -> Labels:
         return areas.zones.outlines(np.unique(areas.tiles))
     known = release.outlines[[shape is not None for shape in release.outlines]]
     if not len(known):
-        raise InputError(f"the release has no outlines; give its zones with {Option('zones')}.")
+        raise InputError(f"the release has no outlines. Give its zones with {Option('zones')}.")
     return known
 
 
@@ -269,7 +269,7 @@ def _shares(
     if weight is not None:
         raise InputError(
             Option("weight"),
-            f"weights of tiles need their outlines, which the release lacks; give them with {Option('zones')}.",
+            f"weights of tiles need their outlines, which the release lacks. Give them with {Option('zones')}.",
         )
     return overlaps(release.outlines, targets), 0
 
@@ -289,7 +289,7 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
             return None  # areas are spread evenly over their surface
         if not np.all(np.isfinite(tiles.area_m2)):
             raise InputError(
-                Option("weight"), f"the surface of tiles needs their outlines; give them with {Option('zones')}."
+                Option("weight"), f"the surface of tiles needs their outlines. Give them with {Option('zones')}."
             )
         return tiles.area_m2
     if not isinstance(reading.weight, str | Path) or Path(reading.weight).exists():
@@ -299,13 +299,13 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
     else:
         raise InputError(
             Option("weight"),
-            f"there is no file {reading.weight}, and no such column of {Option('zones')}; give a file, a column, area, "
+            f"there is no file {reading.weight}, and no such column of {Option('zones')}. Give a file, a column, area, "
             "or release.",
         )
     missing = int(np.isnan(weight[used]).sum())
     if missing:
-        raise InputError(Option("weight"), f"wanted one for every tile of the release, but {counted(missing, 'tile')} of "
-                         f"{len(used):,} {'has' if missing == 1 else 'have'} none; add them.")  # fmt: skip
+        raise InputError(Option("weight"), f"Expected one for every tile of the release, but {counted(missing, 'tile')} of "
+                         f"{len(used):,} {'has' if missing == 1 else 'have'} none. Add them.")  # fmt: skip
     return weight
 
 

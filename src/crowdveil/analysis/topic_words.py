@@ -90,7 +90,7 @@ def count_words(study: Study, params: TopicParams, progress: Progress) -> WordCo
     slots = None if params.documents == "step" else Slots.of([release], params.documents)
     if slots is None and release.step_s is None:
         raise InputError(
-            f"topics need time steps, but the release has none; make one with times and {Option('step', '1h')}."
+            f"topics need time steps, but the release has none. Make one with times and {Option('step', '1h')}."
         )
     side, names, places = _places(study, params)
     keys = _largest(side, params.most_flows)
@@ -98,7 +98,7 @@ def count_words(study: Study, params: TopicParams, progress: Progress) -> WordCo
         keys = np.union1d(keys, _largest(study.original, params.most_flows))
     counts, filled = filled_counts(side, slots, keys, progress)
     if len(filled) < 2 or len(keys) < 2:
-        raise InputError("topics need at least two hours and two flows with published trips; give a longer release.")
+        raise InputError("topics need at least two hours and two flows with published trips. Give a longer release.")
     return WordCounts(slots, names, places, keys, side.shares.zones, filled, counts)
 
 

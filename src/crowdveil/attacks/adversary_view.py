@@ -178,7 +178,7 @@ class AttackScenario:
         if linked and release.person is None:
             raise InputError(
                 Option("units"),
-                "the release does not link the trajectories of a person; set units to trajectories, or leave it out.",
+                "the release does not link the trajectories of a person. Set units to trajectories, or leave it out.",
             )
         label = None if release.source is None else whose[release.source]
         person = release.person if linked else None

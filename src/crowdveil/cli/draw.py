@@ -28,6 +28,8 @@ BY_DATA = "auto"
 OUTPUT = ("format", "export", "report", "title", "purpose", "recipient", "pairing", "plot", "as_json", "overwrite")
 RUN = ("attack", "seed", "ledger", "keep_unchanged", "independent", "engine", "master", "table", "server", "detach",
        "source")  # fmt: skip
+SHARED = (*RUN, "export", "title", "purpose", "recipient")
+"""Options of every method, which the help of the group shows once."""
 _RUN_FILE = click.Option(["-f", "--file", "run_file"], metavar="FILE",
                          help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")  # fmt: skip
 _OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace what exists.")
@@ -74,6 +76,14 @@ class VerbGroup(NamedCommands):
         ):
             raise click.UsageError(f"Give options after {ctx.invoked_subcommand}, not before it.", ctx)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the options of every name too, which the help of a name leaves out."""
+        if self.verb.usual:
+            shared = [option for option in _command(self.verb, BY_DATA).params if option.name in SHARED]
+            with formatter.section("Options of every method"):
+                formatter.write_dl([record for option in shared if (record := option.get_help_record(ctx)) is not None])
+        super().format_options(ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the names without making their commands."""
         with formatter.section("Commands"):
@@ -105,15 +115,21 @@ def _command(verb: Verb, name: str) -> click.Command:
     if verb.verb in RUN_FILES and not verb.group:
         params.append(_RUN_FILE)
     params += server_options(verb, names[0])
-    reading = {name for model in models if issubclass(model, Reading) for name in model.model_fields}
-    own = {param.name or "" for param in params} - {*MAIN, *reading, *OUTPUT, *RUN}
-    groups = {"Method": tuple(own)} if verb.verb == "anonymize" else {}
+    reading = [
+        name for model in models if issubclass(model, Reading) for name in model.model_fields if name not in MAIN
+    ]
+    own = [param.name or "" for param in params if param.name not in {*MAIN, *reading, *OUTPUT, *RUN}]
+    groups = {"Method": own} if verb.usual else {}
     main = MAIN if groups else (*MAIN, *own)
     text = verb.help(found) if found != BY_DATA else verb.group
+    if verb.usual and found != BY_DATA:
+        for param in params:
+            param.hidden = param.name in SHARED  # type: ignore[attr-defined]
     return GroupedCommand(
         found, params=params, help=text, short_help=verb.about(found).get("summary") if found != BY_DATA else None,
-        groups={"Options": main, **groups, "Input": tuple(reading), "Output": OUTPUT, "Run": RUN},
+        groups={"Options": main, **groups, "Input": reading, "Output": OUTPUT, "Run": RUN},
         callback=lambda **values: _call(verb, found, values),
+        epilog=f"Further options of every method: crowdveil {verb.verb} --help." if verb.usual else None,
     )  # fmt: skip
 
 
@@ -189,11 +205,10 @@ def _words(metavar: str) -> str:
 
 def perform(verb: Verb, task: Task, server: RemoteTarget | None = None, *, as_json: bool = False) -> None:
     """Run a task, here or on a server, and print what it found and where it was written."""
-    known = [n for model in (*verb.options(task.name), *verb.local(task.name)) for n in model.model_fields]
-    known += [n for model in verb.remote(task.name) for n in model.model_fields]
+    models = (*verb.options(task.name), *verb.local(task.name), *verb.remote(task.name))
     for option in task.values:
-        if option not in known:
-            raise no_such_parameter(option, known)
+        if not any(option in model.model_fields for model in models):
+            raise no_such_parameter(option, [name for model in verb.options(task.name) for name in model.model_fields])
     if server is not None:
         outcome = send(server, verb, task, as_json=as_json)
         if outcome is None:

@@ -126,7 +126,7 @@ def _edit(
     if (trips is None) != (trips_out is None):
         raise click.UsageError("--trips and --trips-out come together: what to read, and where to write it.")
     if Path(output).suffix.lower() not in (".geojson", ".json"):
-        raise OutputError(output, "wanted a name that ends in .geojson.")
+        raise OutputError(output, "Expected a name that ends in .geojson.")
     targets = [Path(output), *([] if trips_out is None else [Path(trips_out)])]
     for path in targets:
         check_file(path.absolute(), overwrite=overwrite)

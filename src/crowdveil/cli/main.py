@@ -97,7 +97,7 @@ class Commands(click.Group):
             from difflib import get_close_matches  # here, since `--help` does not need it
 
             for near in get_close_matches(name, COMMANDS, n=1, cutoff=0.7):
-                ctx.fail(f"there is no command {name}; did you mean {near}?")
+                ctx.fail(f"there is no command {name}. Did you mean {near}?")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -185,7 +185,7 @@ def _main() -> None:
             _stop(str(MissingExtraError(missing, EXTRAS[missing], "this command")), MissingExtraError.exit_code)
         if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
             _drop_output()
-            _stop("What is printed cannot be written: its disk is full; free space, or send it elsewhere.", 2)
+            _stop("What is printed cannot be written: its disk is full. Free space, or send it elsewhere.", 2)
         if os.environ.get("CROWDVEIL_DEBUG"):
             raise
         _stop(

@@ -71,16 +71,18 @@ class GroupedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group; options that are in no group are in the last one."""
-        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in self.groups}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
-            if record is not None:
-                title = next((title for title, names in self.groups.items() if param.name in names), [*sections][-1])
-                sections[title].append(record)
-        for title, records in sections.items():
-            if records:
+        records = {
+            param.name: param.get_help_record(ctx) for param in self.get_params(ctx) if isinstance(param, click.Option)
+        }
+        shown = {name: record for name, record in records.items() if record is not None}
+        named = {name for names in self.groups.values() for name in names}
+        for title, names in self.groups.items():
+            rows = [shown[name] for name in names if name in shown]
+            if title == [*self.groups][-1]:
+                rows += [record for name, record in shown.items() if name not in named]
+            if rows:
                 with formatter.section(title):
-                    formatter.write_dl(records)
+                    formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; a further file is probably that of the zones."""

@@ -77,7 +77,7 @@ def send(target: RemoteTarget, verb: Verb, task: Task, *, as_json: bool = False)
         if as_json and values["format"] != "json":
             raise ParameterError(
                 Option("json"),
-                f"a server makes one form of a result; give {Option('json')} or another form with {Option('output')}, not both.",
+                f"a server makes one form of a result. Give {Option('json')} or another form with {Option('output')}, not both.",
             )
     if task.plot is not None:
         values["plot"] = True
@@ -186,7 +186,7 @@ def refuse_unapproved(job: dict[str, Any]) -> None:
             f"{job['id']} -o OUT."
         )
     if review.get("state") == "rejected":
-        raise ParameterError(f"the result was rejected in its review{_comment(review)}; run it again otherwise.")
+        raise ParameterError(f"the result was rejected in its review{_comment(review)}. Run it again otherwise.")
 
 
 def _comment(review: dict[str, Any]) -> str:

@@ -45,7 +45,7 @@ def jobs(task: str | None, output: str | None, overwrite: bool, cancel: bool, se
             click.echo(_lines_of(job)[0])
     elif cancel:
         if output is not None:
-            raise ParameterError(Option("cancel"), "a job that is ended has no result; leave out -o.")
+            raise ParameterError(Option("cancel"), "a job that is ended has no result. Leave out -o.")
         click.echo(f"{task}: {client.cancel(task)['state']}")
     elif output is None:
         click.echo("\n".join(_lines_of(client.job(task))))

@@ -216,9 +216,9 @@ def describe_flows(flows: Flows, ks: Sequence[int], *, suggest: bool = True) -> 
     """Describe matrices for values of k; with `suggest`, also try coarser time steps and tiles."""
     k = tuple(sorted(set(ks)))
     if not k or k[0] < 1:
-        raise ParameterError(Option("k"), "wanted group sizes of at least 1, such as 6,10.")
+        raise ParameterError(Option("k"), "Expected group sizes of at least 1, such as 6,10.")
     if len(flows) == 0:
-        raise InputError("input", "there is no flow; wanted at least one.")
+        raise InputError("input", "there is no flow. Expected at least one.")
     coarser = (*_longer_steps(flows, k), *_larger_tiles(flows, k)) if suggest else ()
     return Description(flows, k, coarser)
 

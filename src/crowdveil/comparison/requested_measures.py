@@ -126,12 +126,12 @@ def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = F
             if asked.measure.takes is not takes:
                 raise ParameterError(
                     asked.measure.name,
-                    f"wanted a measure of {_KINDS[takes]}, but this one is of "
-                    f"{_KINDS[asked.measure.takes]}; name another measure.",
+                    f"Expected a measure of {_KINDS[takes]}, but this one is of "
+                    f"{_KINDS[asked.measure.takes]}. Name another measure.",
                 )
             found.setdefault(asked.label, asked)
     if not found:
-        raise ParameterError(Option("measures"), "wanted at least one, but got none; omit the option for all of them.")
+        raise ParameterError(Option("measures"), "Expected at least one, got none. Omit the option for all of them.")
     return list(found.values())
 
 
@@ -154,8 +154,8 @@ def asked_for(name: str, values: Mapping[str, Any]) -> list[MeasureRequest]:
     known = {key for measure in measures if measure.params is not None for key in measure.params.model_fields}
     unknown = [key for key in values if key not in known]
     if unknown:
-        listed = f"known are {', '.join(sorted(known))}" if known else "it has none"
-        raise ParameterError(name, f"{unknown[0]}: there is no such parameter; {listed}.")
+        listed = f". Known are {', '.join(sorted(known))}" if known else "; it has none"
+        raise ParameterError(name, f"{unknown[0]}: there is no such parameter{listed}.")
     return [
         MeasureRequest.of(
             measure, {key: v for key, v in values.items() if key in getattr(measure.params, "model_fields", {})}

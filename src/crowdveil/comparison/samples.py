@@ -58,7 +58,7 @@ def sample_matrices(flows: Flows, k: int, chosen: Sequence[Candidate], shared: C
     completely. Where a method joins time steps, those taken follow one another and have the most trips.
     """
     if len(flows) == 0:
-        raise InputError("input", "there is no flow; wanted at least one.")
+        raise InputError("input", "there is no flow. Expected at least one.")
     enough = flows.trips_by_step >= shared.min_trips
     if not enough.any():
         raise InputError(Option("min_trips"), "No matrix has so many trips. Choose a smaller number.")
@@ -94,7 +94,7 @@ def _consecutive(flows: Flows, wanted: int) -> Ints:
 def sample_trajectories(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
     """Return a random sample of trajectories, or all of them where there are not more."""
     if len(data) == 0:
-        raise InputError("input", "there is no trajectory; wanted at least one.")
+        raise InputError("input", "there is no trajectory. Expected at least one.")
     number = MAX_TRAJECTORIES if wanted is None else wanted
     if number >= len(data):
         return data

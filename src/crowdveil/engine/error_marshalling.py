@@ -37,24 +37,24 @@ def unmarshal_error(error: Exception) -> Exception:
     return next((known for words, known in _KNOWN if words in text), error)
 
 
-_CSV = InputError("a row of the CSV has too few or too many values; fix it, or its quotes.")
+_CSV = InputError("a row of the CSV has too few or too many values. Fix it, or its quotes.")
 _KNOWN: tuple[tuple[str, CrowdveilError], ...] = (
     (
         "No module named 'crowdveil'",
         ParameterError(
-            Option("engine", "spark"), "the workers' Python has no crowdveil; pack it for them, as docs/spark.md says."
+            Option("engine", "spark"), "the workers' Python has no crowdveil. Pack it for them, as docs/spark.md says."
         ),
     ),
     ("MALFORMED_RECORD_IN_PARSING", _CSV),
     ("MALFORMED_CSV_RECORD", _CSV),
     (
         "Illegal Parquet type",
-        InputError("a column has a type that Spark cannot read, such as times in nanoseconds; write microseconds."),
+        InputError("a column has a type that Spark cannot read, such as times in nanoseconds. Write microseconds."),
     ),
-    ("UNABLE_TO_INFER_SCHEMA", InputError("there is no data in the folder; wanted CSV or Parquet files.")),
+    ("UNABLE_TO_INFER_SCHEMA", InputError("there is no data in the folder. Expected CSV or Parquet files.")),
     (
         "CANNOT_READ_FILE_FOOTER",
-        InputError("the file is broken or of another format; wanted CSV (.csv) or Parquet."),
+        InputError("the file is broken or of another format. Expected CSV (.csv) or Parquet."),
     ),
 )
 """Errors of Spark that a user can fix, by their error class or a part of their text."""

@@ -21,7 +21,7 @@ class HadoopFiles:
             system = path.getFileSystem(self._conf)
         except Exception as error:
             raise OutputError(
-                address, f"Spark cannot reach this address ({type(error).__name__}); check it and its jars."
+                address, f"Spark cannot reach this address ({type(error).__name__}). Check it and its jars."
             ) from error
         # The raw local file system writes no hidden checksum files, which do not belong in a release.
         if system.getScheme() == "file" and hasattr(system, "getRawFileSystem"):
@@ -93,4 +93,4 @@ class HadoopFiles:
     @staticmethod
     def _must(done: bool, address: str) -> None:
         if not done:
-            raise OutputError(address, f"cannot be written; name another path with {Option('output')}.")
+            raise OutputError(address, f"cannot be written. Name another path with {Option('output')}.")

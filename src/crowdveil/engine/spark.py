@@ -94,7 +94,7 @@ class SparkEngine:
         if not hasattr(session, "newSession") or type(session).__module__.startswith("pyspark.sql.connect"):
             raise ParameterError(
                 Option("spark"),
-                "wanted a classic session, not Spark Connect; create it with SparkSession.builder.master(...).",
+                "Expected a classic session, not Spark Connect. Create it with SparkSession.builder.master(...).",
             )
         self.session = session.newSession()
         for name, value in SETTINGS.items():
@@ -141,7 +141,7 @@ class SparkEngine:
             wanted = "a table of Spark's catalog" if by_name else f"a path in the format {table.format}"
             raise InputError(
                 table.name,
-                f"wanted {wanted}, but Spark cannot read it ({type(error).__name__}); check the name, {Option('table')}, and "
+                f"Expected {wanted}, but Spark cannot read it ({type(error).__name__}). Check the name, {Option('table')}, and "
                 "that the connector's jar is on Spark's class path.",
             ) from error
 
@@ -149,7 +149,7 @@ class SparkEngine:
         """Return the most frequent delimiter in the first line."""
         first = self.session.read.text(path).limit(1).collect()
         if not first:
-            raise InputError(path, "the file is empty; wanted a header and at least one row.")
+            raise InputError(path, "the file is empty. Expected a header and at least one row.")
         line: str = first[0][0]
         return max(",;\t|", key=line.count)
 
@@ -295,7 +295,7 @@ def _start(master: str | None) -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
     if SparkSession.getActiveSession() is not None:
-        raise ParameterError(Option("engine", "spark"), "a Spark session is active already; give it as spark=.")
+        raise ParameterError(Option("engine", "spark"), "a Spark session is active already. Give it as spark=.")
     if master is not None:
         conf.set("spark.master", master)
     settings = {"spark.master": "local[*]", **_OWN}
@@ -310,12 +310,12 @@ def _start(master: str | None) -> Any:
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError:
         raise ParameterError(
-            Option("engine", "spark"), "Java did not start; install Java 17 or newer, or set JAVA_HOME to its folder."
+            Option("engine", "spark"), "Java did not start. Install Java 17 or newer, or set JAVA_HOME to its folder."
         ) from None
     except Exception as error:
         raise ParameterError(
             Option("engine", "spark"),
-            f"no session could be started on {conf.get('spark.master')} ({type(error).__name__}); check {Option('master')}.",
+            f"no session could be started on {conf.get('spark.master')} ({type(error).__name__}). Check {Option('master')}.",
         ) from error
 
 

@@ -24,7 +24,7 @@ def thread_count() -> int:
     if not given:
         return processors()
     if not given.isascii() or not given.isdecimal() or int(given) == 0:
-        raise ParameterError(Name(VARIABLE), "wanted a number of threads of at least 1; fix it, or unset it.")
+        raise ParameterError(Name(VARIABLE), "Expected a number of threads of at least 1. Fix it, or unset it.")
     return int(given)
 
 

@@ -328,5 +328,5 @@ def _check_width(network: RoadNetwork, placement: NetworkPlacement) -> None:
     wide = max(network.extent) * placement.unit_m
     if wide > 2e6:
         raise ParameterError(
-            f"the network is {wide / 1000:,.0f} km wide on the globe; give {Option('unit_m')}, meters a unit."
+            f"the network is {wide / 1000:,.0f} km wide on the globe. Give {Option('unit_m')}, meters a unit."
         )

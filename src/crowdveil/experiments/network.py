@@ -47,7 +47,9 @@ class RoadNetwork:
 
     def __post_init__(self) -> None:
         freeze_columns(self)
-        require(len(self.begin) > 0 and len(self.x) > 1, "network: wanted two nodes at least and a road between them.")
+        require(
+            len(self.begin) > 0 and len(self.x) > 1, "network: expected two nodes at least and a road between them."
+        )
 
     @classmethod
     def largest_part(cls, x: Floats, y: Floats, begin: Ints, end: Ints, length: Floats) -> RoadNetwork:
@@ -105,12 +107,12 @@ def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
     repeated = [i + 1 for i, row in enumerate(nodes) if ids.setdefault(row[0], i) != i]
     if repeated:
         which = rows_that(repeated, len(repeated), "repeat an id")
-        raise InputError(vertices, f"{which}; give each node an id of its own.")
+        raise InputError(vertices, f"{which}. Give each node an id of its own.")
     x, y = (_numbers(Path(vertices), nodes, column) for column in (1, 2))
     unknown = [i + 1 for i, row in enumerate(roads) if row[1] not in ids or row[2] not in ids]
     if unknown:
         which = rows_that(unknown, len(unknown), f"name a node that is not in {vertices}")
-        raise InputError(edges, f"{which}; add the nodes, or leave the roads out.")
+        raise InputError(edges, f"{which}. Add the nodes, or leave the roads out.")
     begin, end = (np.array([ids[row[column]] for row in roads], np.int64) for column in (1, 2))
     if len(roads[0]) == 3:
         length = np.hypot(x[begin] - x[end], y[begin] - y[end])
@@ -118,7 +120,7 @@ def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
         length = _numbers(Path(edges), roads, 3)
         negative = np.flatnonzero(length < 0) + 1
         if len(negative):
-            raise InputError(edges, f"{rows_that(negative, len(negative), 'have a length below 0')}; fix them.")
+            raise InputError(edges, f"{rows_that(negative, len(negative), 'have a length below 0')}. Fix them.")
     return RoadNetwork.largest_part(x, y, begin, end, length)
 
 
@@ -153,21 +155,21 @@ def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
     try:
         text = path.read_text("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(path, "the text is not UTF-8; save the file in that encoding.") from None
+        raise InputError(path, "the text is not UTF-8. Save the file in that encoding.") from None
     except OSError:
-        raise InputError(path, "the file does not exist or cannot be read; give the path of a network file.") from None
+        raise InputError(path, "the file does not exist or cannot be read. Give the path of a network file.") from None
     for mark in (",", ";"):
         text = text.replace(mark, " ")
     rows = [row for line in text.splitlines() if (row := line.split())]
     if rows and not _is_number(rows[0][-1]):
         rows = rows[1:]
     if not rows:
-        raise InputError(path, f"there is no row in it; wanted {what} in each line.")
+        raise InputError(path, f"there is no row in it. Expected {what} in each line.")
     values = len(rows[0]) if len(rows[0]) in wanted else wanted[-1]
     bad = [i + 1 for i, row in enumerate(rows) if len(row) != values]
     if bad:
         which = rows_that(bad, len(bad), "have more or fewer values")
-        raise InputError(path, f"wanted {what} in each line, but {which}; fix them.")
+        raise InputError(path, f"Expected {what} in each line, but {which}. Fix them.")
     return rows
 
 
@@ -178,7 +180,7 @@ def _numbers(path: Path, rows: list[list[str]], column: int) -> Floats:
         values = np.array([float(row[column]) if _is_number(row[column]) else np.nan for row in rows])
     bad = np.flatnonzero(~np.isfinite(values)) + 1
     if len(bad):
-        raise InputError(path, f"{rows_that(bad, len(bad), 'have no number')} in column {column + 1}; fix them.")
+        raise InputError(path, f"{rows_that(bad, len(bad), 'have no number')} in column {column + 1}. Fix them.")
     return values
 
 

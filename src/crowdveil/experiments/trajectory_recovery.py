@@ -90,11 +90,11 @@ def positions_of(scenario: AggregatedTrajectories, params: RecoveryParams) -> Po
     """Return where people are at the end of each time step."""
     data, seconds = scenario.data, step_seconds(params.step)
     if len(data) == 0 or seconds is None:
-        raise InputError("input", "wanted trajectories and a time step such as 1h; give them.")
+        raise InputError("input", "Expected trajectories and a time step such as 1h. Give them.")
     steps = TimeAxis(seconds, scenario.tz)
     first, last = steps.number_at(np.array([data.t.min(), data.t.max()])).tolist()
     if last - first >= MAX_STEPS:
-        raise InputError("input", f"wanted at most {MAX_STEPS:,} time steps; give a longer step.")
+        raise InputError("input", f"Expected at most {MAX_STEPS:,} time steps. Give a longer step.")
     numbers = np.arange(first, last + 1)
     start, end = steps.starts(numbers), steps.starts(numbers + 1)
     local = steps.clock.to_wall(start)
@@ -135,7 +135,7 @@ def flow_entries(
 
     shapes = [f.get("geometry") for f in written.features]
     if any(shape is None for shape in shapes):
-        raise InputError(written.folder, "its areas have no outlines; make the release with zones that have them.")
+        raise InputError(written.folder, "its areas have no outlines. Make the release with zones that have them.")
     outlines = shapely.from_geojson([json.dumps(shape) for shape in shapes])
     projection = data.projection
     centers = shapely.centroid(outlines)

@@ -32,19 +32,19 @@ def keep_zones(zones: Zones, *, bbox: str | None = None, keep: int | None = None
     zones.need_location("cropped zones")
     if bbox is None and keep is None:
         raise ParameterError(
-            Option("bbox"), f"nothing is cropped; give a box, or a number of zones with {Option('keep')}."
+            Option("bbox"), f"nothing is cropped. Give a box, or a number of zones with {Option('keep')}."
         )
     inside = np.arange(len(zones))
     if bbox is not None:
         inside = np.flatnonzero(in_box(parse_box(bbox.split(",")), zones.lon, zones.lat))
     if keep is not None:
         if not 1 <= keep <= len(inside):
-            raise ParameterError(Option("keep"), f"wanted a number from 1 to {len(inside):,}, that of the zones.")
+            raise ParameterError(Option("keep"), f"Expected a number from 1 to {len(inside):,}, that of the zones.")
         position = (zones.lon if side in ("west", "east") else zones.lat)[inside]
         order = np.argsort(position if side in ("west", "south") else -position, kind="stable")
         inside = np.sort(inside[order[:keep]])
     if len(inside) == 0:
-        raise InputError(Option("bbox"), "no zone has its center in the box; give another box.")
+        raise InputError(Option("bbox"), "no zone has its center in the box. Give another box.")
     return zones_at(zones, inside)
 
 
@@ -52,7 +52,7 @@ def split_zones(zones: Zones, parts: int = len(SHARES)) -> Zones:
     """Return each zone as several, named id.1, id.2 and so on: polygons are cut into equal areas, points are moved apart."""
     zones.need_location("split zones")
     if not 2 <= parts <= _MOST_PARTS:
-        raise ParameterError(Option("shares"), f"wanted from 2 to {_MOST_PARTS} parts.")
+        raise ParameterError(Option("shares"), f"Expected from 2 to {_MOST_PARTS} parts.")
     ids = np.array([f"{name}.{part + 1}" for name in zones.ids for part in range(parts)], dtype=object)
     if zones.kind == "centroids":
         return Zones(ids, *_apart(zones, parts), kind="centroids")
@@ -66,7 +66,7 @@ def keep_trips(data: Any, zones: Zones, **columns: str | None) -> pa.Table:
     known = pa.array([str(i) for i in zones.ids], pa.string())
     inside = np.logical_and(*(pc.is_in(table[end].cast(pa.string()), known).to_numpy() for end in ends))
     if not inside.any():
-        raise InputError("no trip begins and ends in the zones that are left; keep more zones.")
+        raise InputError("no trip begins and ends in the zones that are left. Keep more zones.")
     return table.filter(pa.array(inside))
 
 
@@ -82,7 +82,7 @@ def split_trips(
     names = {str(i) for i in zones.ids}
     for end in (origin, destination):
         if not names.issuperset(table[end].cast(pa.string()).to_pylist()):
-            raise InputError(Option("trips"), f"column {end} has ids that are not among the zones; fix or remove them.")
+            raise InputError(Option("trips"), f"column {end} has ids that are not among the zones. Fix or remove them.")
     rng = np.random.default_rng(seed)
     if volume is None:
         from_part, to_part = (rng.choice(parts, len(table), p=law) for _ in range(2))
@@ -114,7 +114,8 @@ def _law(shares: Sequence[float]) -> Floats:
     law = np.array(shares, np.float64)
     if not (2 <= len(law) <= _MOST_PARTS and np.all(law > 0) and abs(law.sum() - 1) < 1e-9):
         raise ParameterError(
-            Option("shares"), f"wanted from 2 to {_MOST_PARTS} shares above 0 with the sum 1, such as 0.4,0.3,0.2,0.1."
+            Option("shares"),
+            f"Expected from 2 to {_MOST_PARTS} shares above 0 with the sum 1, such as 0.4,0.3,0.2,0.1.",
         )
     return np.asarray(law / law.sum(), np.float64)
 
@@ -127,7 +128,7 @@ def _read_ends(data: Any, columns: dict[str, str | None]) -> tuple[pa.Table, tup
     if volume is not None and find_column(source, "people", None, notes) is not None:
         raise InputError(
             source.name,
-            "numbers of people of flows cannot be split or cropped with them; give the trips, or remove the column.",
+            "numbers of people of flows cannot be split or cropped with them. Give the trips, or remove the column.",
         )
     return source.read(), (origin, destination), volume
 
@@ -136,7 +137,7 @@ def _volumes(table: pa.Table, column: str) -> Ints:
     values, bad = read_floats(table[column], f"column {column}")
     wrong = ~((values >= 0) & (values == np.floor(values)))
     if np.any(wrong if bad is None else wrong | bad):
-        raise InputError(Option("trips"), f"column {column} has values that are no whole numbers from 0; fix them.")
+        raise InputError(Option("trips"), f"column {column} has values that are no whole numbers from 0. Fix them.")
     return values.astype(np.int64)
 
 

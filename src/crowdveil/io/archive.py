@@ -62,14 +62,14 @@ def _check_entries(archive: zipfile.ZipFile, name: str, max_bytes: int) -> list[
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     if not entries or len(entries) > MAX_FILES or len({n.lower() for n in names}) < len(names):
-        raise InputError(name, f"wanted a zip file of 1 to {MAX_FILES} files with distinct names.")
+        raise InputError(name, f"Expected a zip file of 1 to {MAX_FILES} files with distinct names.")
     if not all(PLAIN_NAME.fullmatch(n) for n in names):
-        raise InputError(name, "wanted plain files without folders in the zip file; pack only the release's files.")
+        raise InputError(name, "Expected plain files without folders in the zip file. Pack only the release's files.")
     for entry in entries:
         if not is_plain_entry(entry):
-            raise InputError(name, "wanted plain files in the zip file, no links and nothing encrypted.")
+            raise InputError(name, "Expected plain files in the zip file, no links and nothing encrypted.")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InputError(name, "wanted files that are stored or deflated in the zip file.")
+            raise InputError(name, "Expected files that are stored or deflated in the zip file.")
     check_unpacked_size(entries, name, max_bytes)
     return entries
 
@@ -77,7 +77,7 @@ def _check_entries(archive: zipfile.ZipFile, name: str, max_bytes: int) -> list[
 def check_unpacked_size(entries: list[zipfile.ZipInfo], name: str, max_bytes: int) -> None:
     """Raise if entries of a zip file have more than `max_bytes` bytes once unpacked."""
     if sum(entry.file_size for entry in entries) > max_bytes:
-        raise InputError(name, f"the unpacked files are too large; wanted at most {max_bytes >> 20:,} MiB.")
+        raise InputError(name, f"the unpacked files are too large. Expected at most {max_bytes >> 20:,} MiB.")
 
 
 def is_plain_entry(entry: zipfile.ZipInfo) -> bool:
@@ -108,4 +108,4 @@ def _read_chunks(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) ->
 
 
 def _broken(name: str) -> InputError:
-    return InputError(name, "the zip file is broken; pack it again.")
+    return InputError(name, "the zip file is broken. Pack it again.")

@@ -41,18 +41,18 @@ def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
         return
     if not target.is_dir():
         raise OutputError(
-            target, f"wanted a folder to write to, but this is a file; name a folder with {Option('output')}."
+            target, f"Expected a folder to write to, but this is a file. Name a folder with {Option('output')}."
         )
     if not any(target.iterdir()):
         return
     if not overwrite:
         raise OutputError(
             target,
-            f"the folder exists; name another with {Option('output')}, or replace it with {Option('overwrite')}.",
+            f"the folder exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}.",
         )
     if not (target / mark_file).exists():
         raise OutputError(
-            target, f"the folder holds no release, so it is not replaced; name another with {Option('output')}."
+            target, f"the folder holds no release, so it is not replaced. Name another with {Option('output')}."
         )
 
 
@@ -79,11 +79,11 @@ def check_file(target: Path, *, overwrite: bool) -> None:
     """Raise unless a file can be written to `target`."""
     if target.is_dir():
         raise OutputError(
-            target, f"wanted a file to write to, but this is a folder; name a file with {Option('output')}."
+            target, f"Expected a file to write to, but this is a folder. Name a file with {Option('output')}."
         )
     if target.exists() and not overwrite:
         raise OutputError(
-            target, f"the file exists; name another with {Option('output')}, or replace it with {Option('overwrite')}."
+            target, f"the file exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}."
         )
 
 
@@ -109,10 +109,10 @@ def write_errors(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise OutputError(
-                target, "the disk is full, so nothing was written; free some space and run again."
+                target, "the disk is full, so nothing was written. Free some space and run again."
             ) from None
         reason = error.strerror or type(error).__name__
-        raise OutputError(target, f"cannot be written ({reason}); name another path with {Option('output')}.") from None
+        raise OutputError(target, f"cannot be written ({reason}). Name another path with {Option('output')}.") from None
 
 
 _used: set[Path] = set()

@@ -33,8 +33,6 @@ USUAL: dict[str, tuple[str, ...]] = {
     "zone_id": ("zone_id", "tile_id", "zone_code", "taz", "geoid20", "geoid10", "geoid", "geo_code", "id", "zone", "tile", "code",
                 "no", "objectid", "locationid", "location_id", "fid"),
     "zone_name": ("zone_name", "name", "station_name", "label", "zone", "nom", "nome", "nombre"),
-    "poi_count": ("count", "pois", "poi_count", "n_pois", "n"),
-    "poi_category": ("category", "poi_category", "type", "kind", "class", "amenity"),
     "zone_region": ("borough", "district", "region", "county", "municipality", "city", "state"),
 }  # fmt: skip
 """Recognized names of each role, best first; compared without case."""
@@ -51,8 +49,8 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
         if named in source.columns:
             return named
         near = [] if lacks_header(source) else _nearest(named, source)
-        hint = f"did you mean {near[0]}?" if near else f"{describe_columns(source)}."
-        raise InputError(source.name, f"there is no column {named} for {_option(role)}; {hint}")
+        hint = f". Did you mean {near[0]}?" if near else f"; {describe_columns(source)}."
+        raise InputError(source.name, f"there is no column {named} for {_option(role)}{hint}")
     by_lower = {c.lower(): c for c in reversed(source.columns)}
     for rank, usual in enumerate(USUAL[role]):
         if usual in by_lower:
@@ -81,7 +79,7 @@ def refuse_repeated_name(columns: list[str], role: str, source: Source) -> None:
     if len(columns) > 1:
         raise InputError(
             source.name,
-            f"columns {' and '.join(columns)} could each be {role}; name one of them with "
+            f"columns {' and '.join(columns)} could each be {role}. Name one of them with "
             f"{_option(role)}, or remove the others.",
         )
 
@@ -91,10 +89,10 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
     column = find_column(source, role, named, notes)
     if column is None:
         near = _nearest(USUAL[role][0], source, cutoff=0.5)
-        hint = f"did you mean {near[0]}? " if near and not lacks_header(source) else ""
+        example = f", such as {Option(role, near[0])}" if near and not lacks_header(source) else f" with {Option(role)}"
         raise InputError(
             source.name,
-            f"wanted a column {USUAL[role][0]}, but {describe_columns(source)}; {hint}name it with {Option(role)}.",
+            f"Expected a column {USUAL[role][0]}, but {describe_columns(source)}. Name it{example}.",
         )
     return column
 

@@ -21,9 +21,9 @@ from crowdveil.model.tessellation import zones_at
 from crowdveil.model.time_axis import Clock
 
 BOX_WANTED = (
-    "wanted west,south,east,north in degrees, west before east (or across the date line) and south before north."
+    "Expected west,south,east,north in degrees, west before east (or across the date line) and south before north."
 )
-WINDOW_WANTED = "wanted two times, the first before the second, such as 2008-06-08T07:00,2008-06-08T07:15."
+WINDOW_WANTED = "Expected two times, the first before the second, such as 2008-06-08T07:00,2008-06-08T07:15."
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def crop_zones(flows: Flows, box: Box) -> Flows:
     if keep.all():
         return flows
     if not keep.any():
-        raise InputError(Option("bbox"), "no zone has its center in the box; give another box.")
+        raise InputError(Option("bbox"), "no zone has its center in the box. Give another box.")
     number = np.cumsum(keep) - 1
     return replace(
         flows,

@@ -55,4 +55,4 @@ def _projjson(given: Any) -> Any:
 
 
 def _unknown(name: str) -> InputError:
-    return InputError(name, "unknown coordinate system; name one by its code, such as EPSG:4326.")
+    return InputError(name, "unknown coordinate system. Name one by its code, such as EPSG:4326.")

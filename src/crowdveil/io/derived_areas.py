@@ -24,7 +24,7 @@ def derived_areas(features: list[dict[str, Any]], zones: Any) -> tuple[Ints, lis
     of_area = _by_table(zones, tiles)
     names = sorted({name for name in of_area if name is not None})
     if not names:
-        raise InputError(Option("to_zones"), "no zone holds a whole area of the release; give larger zones.")
+        raise InputError(Option("to_zones"), "no zone holds a whole area of the release. Give larger zones.")
     number = {name: i for i, name in enumerate(names)}
     area = np.array([-1 if name is None else number[name] for name in of_area], np.int64)
     return area, [_joined(name, np.flatnonzero(area == i).tolist(), features, shapes) for i, name in enumerate(names)]

@@ -70,7 +70,7 @@ def _flowmap(written: WrittenRelease, table_format: str, tz: str, folder: Path) 
     about = [f["properties"] for f in written.features]
     if any("lon" not in a for a in about):
         raise OutputError(
-            "a flow map needs the positions of the zones; give zones with positions, or leave the export out."
+            "a flow map needs the positions of the zones. Give zones with positions, or leave the export out."
         )
     ids, names = _area_columns(written)
     lat, lon = (np.array([a[c] for a in about], np.float64) for c in ("lat", "lon"))
@@ -152,4 +152,4 @@ def _area_columns(written: WrittenRelease) -> tuple[list[str], list[str]]:
 
 def _check_cells(cells: int, what: str) -> None:
     if cells > MAX_CELLS:
-        raise OutputError(f"{what} of this release would have more than {MAX_CELLS:,} cells; leave it out.")
+        raise OutputError(f"{what} of this release would have more than {MAX_CELLS:,} cells. Leave it out.")

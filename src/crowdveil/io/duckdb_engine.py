@@ -106,9 +106,9 @@ def _describe_error(name: str, error: Exception) -> CrowdveilError:
     import duckdb
 
     if isinstance(error, duckdb.OutOfMemoryException):
-        return InputError(name, "grouping needs more memory or temporary disk space; free some, or give less data.")
+        return InputError(name, "grouping needs more memory or temporary disk space. Free some, or give less data.")
     if "No space" in str(error):
         return OutputError(
-            name, "the disk for temporary files is full; free some space, or set TMPDIR to another disk."
+            name, "the disk for temporary files is full. Free some space, or set TMPDIR to another disk."
         )
-    return InputError(name, "the file is broken, or changed while it was read; write it again.")
+    return InputError(name, "the file is broken, or changed while it was read. Write it again.")

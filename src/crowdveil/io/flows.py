@@ -22,8 +22,7 @@ from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import Tiling, by_coordinates, usable_coordinates, zones_for
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import refuse_spread
-from crowdveil.io.values import encode_ids
-from crowdveil.io.weights import find_unusable_weights, to_weight_units
+from crowdveil.io.values import encode_ids, find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.time_axis import DEFAULT_STEP, Clock, TimeAxis, step_seconds
@@ -82,7 +81,7 @@ def read_flows(
     crop = parse_crop(bbox, time_window, tz)
     if crop.active and (isinstance(data, Trips) or is_omx(data)):
         raise ParameterError(
-            f"{Option('bbox')} and {Option('time_window')} crop tables of trips or flows; leave them out."
+            f"{Option('bbox')} and {Option('time_window')} crop tables of trips or flows. Leave them out."
         )
     if isinstance(data, Trips):
         flows = trips_to_flows(data, step=step, tz=tz, members=members)
@@ -97,7 +96,7 @@ def read_flows(
         given = zones_for(source, found, zones, zone_id, notes, crop)
         given = station_zones(source, found, columns, notes) if given is None else given
         if crop.window is not None and found.time is None:
-            raise InputError(Option("time_window"), f"there is no column of times; name it with {Option('time')}.")
+            raise InputError(Option("time_window"), f"there is no column of times. Name it with {Option('time')}.")
         seconds = resolve_step_seconds(step, found, notes)
         form = TimeForm(time_format)
         if not found.by_id:
@@ -138,7 +137,7 @@ def read_trips(
     found = find_od_columns(source, by_role(columns, source), False, notes)
     if found.is_flows:
         raise InputError(
-            source.name, f"wanted one trip per row, but column {found.volume} holds volumes; read it as flows."
+            source.name, f"Expected one trip per row, but column {found.volume} holds volumes. Read it as flows."
         )
     given = zones_for(source, found, zones, zone_id, notes)
     form = TimeForm(time_format)
@@ -173,7 +172,7 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
     if trips.weight is not None:
         reasons = [reason for reason, rows in find_unusable_weights(trips.weight).items() if rows.any()]
         if reasons:
-            raise InputError("trips", f"some weights {reasons[0]}; give weights inside these bounds.")
+            raise InputError("trips", f"some weights {reasons[0]}. Give weights inside these bounds.")
         columns["weight"] = to_weight_units(trips.weight)
     grouped = regroup(pa.table(columns), members=members, threads=None)
     return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
@@ -184,7 +183,7 @@ def resolve_step_seconds(step: str | int | None, columns: OdColumns, notes: Read
     if columns.time is None:
         if step not in (None, "all"):
             raise InputError(
-                f"{Option('step')} needs a column of times, and none was found; name it with {Option('time')}, "
+                f"{Option('step')} needs a column of times, and none was found. Name it with {Option('time')}, "
                 f"or leave {Option('step')} out."
             )
         return None

@@ -75,7 +75,7 @@ def _unzip(path: Path, folder: Path) -> Path:
             for suffix, entry in entries.items():
                 write_entry(archive, entry, folder / f"zones{suffix}", str(path))
     except (zipfile.BadZipFile, OSError, NotImplementedError, OverflowError, zlib.error):
-        raise InputError(path, "the zip file is broken; pack it again.") from None
+        raise InputError(path, "the zip file is broken. Pack it again.") from None
     return folder / "zones.shp"
 
 
@@ -83,10 +83,10 @@ def _shapefile_entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.Zip
     found = [e for e in archive.infolist() if not e.is_dir() and not Path(e.filename).name.startswith("._")]
     shapes = [e for e in found if e.filename.lower().endswith(".shp")]
     if len(shapes) != 1:
-        raise InputError(path, f"wanted exactly one shapefile in the zip file, but it has {len(shapes)}.")
+        raise InputError(path, f"Expected exactly one shapefile in the zip file, but it has {len(shapes)}.")
     stem = shapes[0].filename[:-4].lower()
     entries = [e for e in found if e.filename.lower() in [stem + suffix for suffix in _SHAPEFILE_SUFFIXES]]
     if not all(is_plain_entry(e) for e in entries):
-        raise InputError(path, "wanted plain files in the zip file, no links and nothing encrypted.")
+        raise InputError(path, "Expected plain files in the zip file, no links and nothing encrypted.")
     check_unpacked_size(entries, str(path), MAX_UNPACKED_BYTES)
     return entries

@@ -25,7 +25,7 @@ def read_geojson(path: Path) -> tuple[pa.Table, Labels, Any]:
     """
     if path.stat().st_size > MAX_BYTES:
         raise InputError(
-            path, f"wanted at most {MAX_BYTES >> 30} GiB of GeoJSON; write it as GeoParquet or GeoPackage."
+            path, f"Expected at most {MAX_BYTES >> 30} GiB of GeoJSON. Write it as GeoParquet or GeoPackage."
         )
     content = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_refuse)
     if not isinstance(content, dict):
@@ -78,7 +78,7 @@ def _crs(content: dict[str, Any], path: Path) -> Any:
             return name
         case {"type": "link"}:
             raise InputError(
-                path, "links to a coordinate system are not followed; name it by its code, such as EPSG:4326."
+                path, "links to a coordinate system are not followed. Name it by its code, such as EPSG:4326."
             )
     raise ValueError("no coordinate system")
 

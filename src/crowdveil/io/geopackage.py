@@ -80,7 +80,7 @@ def _plain_tables(db: sqlite3.Connection, path: Path) -> dict[str, str]:
     found = {}
     for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master"):
         if kind == "view" or (kind == "table" and not (_TABLE.match(sql or "") or _RTREE.match(sql or ""))):
-            raise InputError(path, "it holds views or virtual tables, which are not read; write it with plain tables.")
+            raise InputError(path, "it holds views or virtual tables, which are not read. Write it with plain tables.")
         if kind == "table" and _TABLE.match(sql):
             found[name.lower()] = name
     return found

@@ -81,4 +81,4 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _refused(path: Path, what: str) -> InputError:
-    return InputError(path, f"the file holds {what} (not supported); write plain matrices.")
+    return InputError(path, f"the file holds {what} (not supported). Write plain matrices.")

@@ -276,9 +276,9 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a release."""
     path = Path(folder) / MANIFEST_FILE
     if not Path(folder).exists():
-        raise InputError(folder, "there is no such file or folder; wanted the folder of a release.")
+        raise InputError(folder, "there is no such file or folder. Expected the folder of a release.")
     if not path.is_file():
-        raise InputError(folder, f"wanted a folder with a release, but there is no {MANIFEST_FILE} in it.")
+        raise InputError(folder, f"Expected a folder with a release, but there is no {MANIFEST_FILE} in it.")
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         if values["format"] != FORMAT:
@@ -286,12 +286,12 @@ def read_manifest(folder: Path) -> Manifest:
             given = values["format"] if type(values["format"]) is int else "unknown"
             raise InputError(
                 path,
-                f"its format is {given}, and this version reads {FORMAT}; verify the release with "
+                f"its format is {given}, and this version reads {FORMAT}. Verify the release with "
                 "the version of Crowdveil that made it, or make it again with this one.",
             )
         if "analysis" in values:
             raise InputError(
-                folder, "wanted a release, but this is the result of an analysis; it can only be verified."
+                folder, "Expected a release, but this is the result of an analysis; it can only be verified."
             )
         return Manifest.model_validate(values)
     except (ValueError, KeyError, TypeError, RecursionError):

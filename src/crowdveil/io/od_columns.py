@@ -105,7 +105,7 @@ def find_od_columns(source: Source, named: Mapping[str, str | None], tiled: bool
             if not any(roles[role] for role in ROLES[:6]) and looks_like_points(source):
                 raise InputError(
                     source.name,
-                    "wanted trips or flows from an origin to a destination, but it holds points of trajectories; use a method "
+                    "Expected trips or flows from an origin to a destination, but it holds points of trajectories. Use a method "
                     "for trajectories, such as microaggregation, or find trips in them with crowdveil trips.",
                 )
             wanted_text = (
@@ -120,13 +120,13 @@ def find_od_columns(source: Source, named: Mapping[str, str | None], tiled: bool
             form = "LON,LAT" if by_coordinates else "COLUMN"
             raise InputError(
                 source.name,
-                f"wanted {wanted_text}, but {describe_columns(source)}; name them with {Option('origin', form)} and "
+                f"Expected {wanted_text}, but {describe_columns(source)}. Name them with {Option('origin', form)} and "
                 f"{Option('destination', form)}.",
             )
     if found.is_flows and found.weight is not None:
         raise InputError(
             source.name,
-            f"wanted volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
+            f"Expected volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
             f"weights are for trips, so omit {Option('weight')}.",
         )
     return found

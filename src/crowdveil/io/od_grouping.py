@@ -23,8 +23,7 @@ from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, execute, fetch, is_pattern, quote_literal
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdReader, with_trips
-from crowdveil.io.values import encode_ids
-from crowdveil.io.weights import read_weight_sums
+from crowdveil.io.values import encode_ids, read_weight_sums
 from crowdveil.model.arrays import Indices, Ints, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit, rounded
 from crowdveil.model.time_axis import TimeAxis
@@ -105,7 +104,7 @@ def refuse_repeated(repeated: int, name: str) -> None:
         raise InputError(
             name,
             f"{counted(repeated, 'pair')} of zones have several rows in a time step, and people of different rows "
-            "cannot be added up; give one row for each pair and step, or remove the column of people.",
+            "cannot be added up. Give one row for each pair and step, or remove the column of people.",
         )
 
 
@@ -115,7 +114,7 @@ def _group_rows(reader: OdReader, steps: TimeAxis | None, members: bool) -> pa.T
     batches = (_keyed(batch, steps) for batch in reader.batches())
     first = next(batches, None)
     if first is None:
-        raise InputError(name, "there are no rows; wanted at least one.")
+        raise InputError(name, "there are no rows. Expected at least one.")
     schema = first.schema
     failed: list[BaseException] = []
 
@@ -201,7 +200,7 @@ def to_flows(
         lists = None if lists is None else lists.filter(pa.array(kept))
     del kept
     if len(columns["o"]) == 0:
-        raise EmptyInputError(name or "trips", "no row can be used, or all volumes are zero; wanted at least one.")
+        raise EmptyInputError(name or "trips", "no row can be used, or all volumes are zero. Expected at least one.")
     order = _order(columns["step"], columns["o"], columns["d"], len(zones))
     for column, values in columns.items():
         # Any other mode than "raise" writes to the new column without a copy; `order` is inside of the column.
@@ -242,7 +241,7 @@ def without_empty_steps(flows: Flows, name: str | None) -> Flows:
     if not filled.any():
         raise EmptyInputError(
             name or "trips",
-            "the weights of every time step add up to less than half a trip; check them.",
+            "the weights of every time step add up to less than half a trip. Check them.",
             units=flows.exact_units,
         )
     kept = flows.at_steps(np.flatnonzero(filled))

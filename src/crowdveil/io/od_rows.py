@@ -14,7 +14,13 @@ from crowdveil.errors import InputError, Option, rows_that
 from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
-from crowdveil.io.person_ids import DistinctPeople, count_case_variants, normalized_ids, note_case_variants
+from crowdveil.io.person_ids import (
+    DistinctPeople,
+    count_case_variants,
+    normalized_ids,
+    note_case_variants,
+    refuse_other_spelling,
+)
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import (
@@ -25,9 +31,15 @@ from crowdveil.io.times import (
     odd_times,
     read_seconds,
 )
-from crowdveil.io.values import comma_reason, decimal_commas, encode_ids, natural_key, read_floats
-from crowdveil.io.weights import find_unusable_weights, to_weight_units
-from crowdveil.io.zone_ids import refuse_other_spelling
+from crowdveil.io.values import (
+    comma_reason,
+    decimal_commas,
+    encode_ids,
+    find_unusable_weights,
+    natural_key,
+    read_floats,
+    to_weight_units,
+)
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.flows import WEIGHT_UNITS
 from crowdveil.model.tessellation import locate
@@ -61,16 +73,16 @@ class Problems:
         """Raise with the first reason, or count the rows as dropped."""
         for reason, n in self.count.items():
             if not drop_invalid:
-                hint = ""
+                remedy = "Fix"
                 if reason.startswith(NO_TIME):
-                    hint = f"name the form of the times with {Option('time_format')}, "
+                    remedy = f"Name the form of the times with {Option('time_format')}, fix"
                 elif reason.startswith(OFF_GLOBE):
-                    hint = "exchange the columns if longitude and latitude are swapped, "
+                    remedy = "Exchange the columns if longitude and latitude are swapped, fix"
                 elif OUTSIDE in reason and n == notes.rows:
-                    hint = "check the coordinate system of the zones and the order of longitude and latitude, "
+                    remedy = "Check the coordinate system of the zones and the order of longitude and latitude, fix"
                 raise InputError(
                     name,
-                    f"{rows_that(self.first[reason], n, reason)}; {hint}fix them, or drop them with {Option('drop_invalid')}.",
+                    f"{rows_that(self.first[reason], n, reason)}. {remedy} them, or drop them with {Option('drop_invalid')}.",
                 )
             notes.drop(reason, n)
 
@@ -218,7 +230,7 @@ class OdReader:
             return
         if self.instants not in (None, chunk.instants):
             raise InputError(
-                f"{self.source.name}, column {self.columns.time}: some times have a zone and some have none; write all "
+                f"{self.source.name}, column {self.columns.time}: some times have a zone and some have none. Write all "
                 "of them in one form."
             )
         self.instants = chunk.instants
@@ -279,7 +291,7 @@ class OdReader:
             return index
         zones = self.names.zones
         if zones is None:
-            raise InputError(f"coordinates need zones; give {Option('zones')}, such as grid:500m.")
+            raise InputError(f"coordinates need zones. Give {Option('zones')}, such as grid:500m.")
         lon, lat = read_coordinates(batch, self.columns.coordinates(end), self.source.name, problem)
         if self.crop.box is not None:
             crop(self.crop.outside(lon, lat))
@@ -296,7 +308,7 @@ class OdReader:
             return np.zeros(len(index), np.bool_)
         if zones is None or not zones.located:
             raise InputError(
-                f"{Option('bbox')} needs zones with positions; give {Option('zones')}, or coordinates of the trips."
+                f"{Option('bbox')} needs zones with positions. Give {Option('zones')}, or coordinates of the trips."
             )
         outside: Mask = self.crop.outside(zones.lon, zones.lat)[index]
         return outside

@@ -18,6 +18,7 @@ from crowdveil.io.times import iso_times, read_seconds
 from crowdveil.io.zones import sort_by_id
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, rounded
+from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.zones import Zones
 
 OMX_VERSION = b"0.2"
@@ -25,8 +26,6 @@ LOOKUP = "zone_id"
 MAX_CELLS = 4_000_000_000
 MAX_ZONES = 1_000_000
 _ROWS_AT_ONCE = 256
-PERIOD_S = 86_400
-"""Length of a time step that stands for a matrix without a time."""
 
 
 def _h5py() -> Any:
@@ -66,7 +65,7 @@ def read_omx(
         with h5py.File(path, "r") as file:
             check_hdf5(file, path)
             if "data" not in file or not len(file["data"]):
-                raise InputError(path, "the file holds no matrices; wanted at least one.")
+                raise InputError(path, "the file holds no matrices. Expected at least one.")
             _check_groups(path, file)
             t, names, timed = _matrices(path, list(file["data"]), chosen, notes)
             index, known = _zones_of(path, file, zones, lookup, notes)
@@ -74,7 +73,7 @@ def read_omx(
             parts = [_rounded_cells(index[origin], index[destination], amount) for origin, destination, amount in cells]
             fractional = any(bool((amount != np.floor(amount)).any()) for _, _, amount in cells)
     except (OSError, LookupError, AttributeError, TypeError, ValueError, RuntimeError):
-        raise InputError(path, "the file is broken or is no OMX; write it again.") from None
+        raise InputError(path, "the file is broken or is no OMX. Write it again.") from None
     when = np.repeat(t, [len(v) for _, _, v in parts])
     if fractional:
         note_fractions(notes, "cells")
@@ -82,7 +81,7 @@ def read_omx(
     origin, destination = (np.concatenate([part[end] for part in parts])[volume > 0] for end in (0, 1))
     when, volume = when[volume > 0], volume[volume > 0]
     if len(volume) == 0:
-        raise InputError(path, "all cells are zero or missing; wanted at least one flow.")
+        raise InputError(path, "all cells are zero or missing. Expected at least one flow.")
     step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
     return Flows.from_rows(known, when, origin, destination, volume, step_s=step_s)
 
@@ -93,16 +92,16 @@ def _check_groups(path: Path, file: Any) -> None:
     for matrix in file["data"].values():
         if len(matrix.shape) != 2 or matrix.dtype.kind not in "iuf":
             raise InputError(
-                path, "the file is broken or is no OMX: a matrix is not a table of numbers; write it again."
+                path, "the file is broken or is no OMX: a matrix is not a table of numbers. Write it again."
             )
         cells += int(matrix.size)
     if cells > MAX_CELLS:
         raise InputError(
-            path, f"the matrices have more than {MAX_CELLS:,} cells in total; give fewer, or flows as a table."
+            path, f"the matrices have more than {MAX_CELLS:,} cells in total. Give fewer, or flows as a table."
         )
     for lookup in file["lookup"].values() if "lookup" in file else ():
         if len(lookup.shape) != 1 or lookup.shape[0] > MAX_ZONES:
-            raise InputError(path, f"a lookup is no list of at most {MAX_ZONES:,} zones; wanted one id for each row.")
+            raise InputError(path, f"a lookup is no list of at most {MAX_ZONES:,} zones. Expected one id for each row.")
 
 
 def _matrices(path: Path, names: list[str], chosen: list[str], notes: ReadNotes) -> tuple[Ints, list[str], bool]:
@@ -123,10 +122,10 @@ def _matrices(path: Path, names: list[str], chosen: list[str], notes: ReadNotes)
     if chosen is names:
         raise InputError(
             path,
-            f"names of {counted(len(names), 'matrix', 'matrices')} are no times; choose one, or several as successive periods, "
+            f"names of {counted(len(names), 'matrix', 'matrices')} are no times. Choose one, or several as successive periods, "
             f"as in {path.name}#{','.join(names[:2])}.",
         )
-    periods = np.arange(len(chosen)) * PERIOD_S
+    periods = np.arange(len(chosen)) * DAY_S
     listed = ", ".join(
         f"{name} is {iso}" for name, iso in zip(chosen, iso_times(periods, "UTC").to_pylist(), strict=True)
     )
@@ -160,7 +159,7 @@ def _zones_of(
     if (index < 0).any():
         raise InputError(
             path,
-            f"{int((index < 0).sum()):,} zones of the lookup are not among the zones; name another with {Option('origin')}.",
+            f"{int((index < 0).sum()):,} zones of the lookup are not among the zones. Name another with {Option('origin')}.",
         )
     return index, zones
 
@@ -180,7 +179,7 @@ def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, Fl
             (values > 2**53, "too large"),
         ):
             if bad.any():
-                raise InputError(path, f"{int(bad.sum()):,} cells of matrix {name} are {what}; fix them.")
+                raise InputError(path, f"{int(bad.sum()):,} cells of matrix {name} are {what}. Fix them.")
         bands.append((row + start, column, values))
     return tuple(np.concatenate([b[i] for b in bands]) for i in range(3))  # type: ignore[return-value]
 
@@ -199,7 +198,7 @@ def write_omx(flows: Flows, path: Path) -> None:
     n = len(flows.zones)
     if n * n * flows.steps > MAX_CELLS:
         raise OutputError(
-            f"an OMX file of {flows.steps:,} matrices of {n:,} zones would be too large; write Parquet instead."
+            f"an OMX file of {flows.steps:,} matrices of {n:,} zones would be too large. Write Parquet instead."
         )
     names = ["flows"] if flows.step_s is None else iso_times(flows.t, flows.tz).to_pylist()
 

@@ -53,15 +53,15 @@ def _check_path(file: Path, release: Path, overwrite: bool) -> None:
     if path.is_relative_to(release.resolve()) or (path.parent / MANIFEST_FILE).exists():
         raise OutputError(
             file,
-            f"a pairing is confidential and must not be in the folder of a release; name another path with {Option('pairing')}.",
+            f"a pairing is confidential and must not be in the folder of a release. Name another path with {Option('pairing')}.",
         )
     if file.exists() and not overwrite:
         raise OutputError(
-            file, f"the file exists; name another with {Option('pairing')}, or replace it with {Option('overwrite')}."
+            file, f"the file exists. Name another with {Option('pairing')}, or replace it with {Option('overwrite')}."
         )
     if file.exists() and not _is_pairing(file):
         raise OutputError(
-            file, f"the file holds no pairing, so it is not replaced; name another with {Option('pairing')}."
+            file, f"the file holds no pairing, so it is not replaced. Name another with {Option('pairing')}."
         )
 
 
@@ -77,7 +77,7 @@ def write_pairing(file: Path, original: Trajectories, source: Ints | None) -> No
     if source is None:
         raise InputError(
             Option("pairing"),
-            f"this method has no pairing of published and original trajectories; omit {Option('pairing')}.",
+            f"this method has no pairing of published and original trajectories. Omit {Option('pairing')}.",
         )
     columns: dict[str, Any] = {PUBLISHED: np.arange(1, len(source) + 1), TRAJECTORY: _column(original.ids[source])}
     if not _unique(original):
@@ -113,7 +113,7 @@ def pairing_by_ids(original: Trajectories, published: Trajectories) -> Ints:
     if unknown:
         raise InputError(
             Option("paired_by_id"),
-            f"{counted(unknown, 'published id is', 'published ids are')} not in the original; wanted all of them; "
+            f"{counted(unknown, 'published id is', 'published ids are')} not in the original. Expected all of them; "
             f"give the {Option('pairing')} instead, or neither.",
         )
     return np.array(found, np.int64)
@@ -129,7 +129,7 @@ def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> 
     if missing or (needs_user and USER not in source.columns):
         raise InputError(
             file,
-            f"wanted a pairing, but it has no column {(missing or [USER])[0]}; "
+            f"Expected a pairing, but it has no column {(missing or [USER])[0]}; "
             f"give the file that was written with {Option('pairing')}.",
         )
     names = [PUBLISHED, TRAJECTORY, *([USER] if needs_user else [])]

@@ -40,7 +40,7 @@ def _of_release(folder: Path, zones: Zones) -> BoxPartition:
     if written.has_intervals:
         raise InputError(
             folder,
-            "its rows span intervals of time, which are no partition for other data; make a release with one partition for all "
+            "its rows span intervals of time, which are no partition for other data. Make a release with one partition for all "
             f"time steps ({Option('time_partition', 'stable')}).",
         )
     release = load_flow_release_alone(written, zones, manifest.step_seconds, manifest.time_zone)
@@ -51,11 +51,11 @@ def _of_release(folder: Path, zones: Zones) -> BoxPartition:
     of_step = step_classes(release.t, manifest.time_zone, by)
     partition = _boxes(release, rows, by, of_step, manifest.cost.get("suppressed_volume_percent"))
     if len(partition) == 0:
-        raise InputError(folder, "nothing is published in it, so it has no areas; give another release.")
+        raise InputError(folder, "nothing is published in it, so it has no areas. Give another release.")
     if partition.overlapping_pairs():
         raise InputError(
             folder,
-            "its areas differ from one time step to another; make a release with one partition for all time steps "
+            "its areas differ from one time step to another. Make a release with one partition for all time steps "
             f"({Option('time_partition', 'stable')}).",
         )
     return partition
@@ -79,7 +79,7 @@ def _of_table(given: Any, zones: Zones) -> ZoneGroups:
     table = source.read()
     if table.num_columns != 2:
         raise InputError(
-            source.name, f"wanted two columns, zone and group, but got {counted(table.num_columns, 'column')}."
+            source.name, f"Expected two columns, zone and group, got {counted(table.num_columns, 'column')}."
         )
     zone_column, group_column = _columns_of(table)
     zone, names, no_zone = encode_ids(zone_column)
@@ -90,12 +90,12 @@ def _of_table(given: Any, zones: Zones) -> ZoneGroups:
     part = np.full(len(zones), -1, np.int64)
     part[index[index >= 0]] = group[index >= 0]
     if len(np.unique(zone)) < len(zone):
-        raise InputError(source.name, "a zone is in more than one row; give every zone one group.")
+        raise InputError(source.name, "a zone is in more than one row. Give every zone one group.")
     missing = int(np.count_nonzero(part < 0))
     if missing:
         raise InputError(
             source.name,
-            f"{counted(missing, 'zone')} of the data {'has' if missing == 1 else 'have'} no group; add a row for each zone.",
+            f"{counted(missing, 'zone')} of the data {'has' if missing == 1 else 'have'} no group. Add a row for each zone.",
         )
     return _groups(zones, part, [str(name) for name in groups])
 

@@ -56,12 +56,12 @@ class ReleaseFolder:
         if not self.overwrite:
             raise OutputError(
                 self.address,
-                f"the folder exists; name another with {Option('output')}, or replace it with {Option('overwrite')}.",
+                f"the folder exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}.",
             )
         if MANIFEST_FILE not in _names(files, path):
             raise OutputError(
                 self.address,
-                f"the folder holds no release, so it is not replaced; name another with {Option('output')}.",
+                f"the folder holds no release, so it is not replaced. Name another with {Option('output')}.",
             )
 
     @contextmanager

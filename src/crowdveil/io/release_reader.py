@@ -32,7 +32,7 @@ def load_flow_release_alone(
 ) -> FlowRelease:
     """Return the release over zones that hold its tiles; one without times is of the only time step of `flows`, if given."""
     if not written.is_flows:
-        raise InputError(written.folder, "wanted a release of flows, but it holds trajectories.")
+        raise InputError(written.folder, "Expected a release of flows, but it holds trajectories.")
     counts: FlowUnit = "people" if "people" in written.data.column_names else "trips"
     t, suppressed = _steps(written, flows)
     intervals = read_intervals(written, step_s, tz) if written.has_intervals else None
@@ -71,15 +71,15 @@ def places_in_table(written: WrittenRelease, flows: Flows) -> tuple[Ints, Ints]:
 def load_trajectory_release(written: WrittenRelease) -> TrajectoryRelease:
     """Return a release of trajectories, in the order of their numbers, without its areas."""
     if written.is_flows:
-        raise InputError(written.folder, "wanted a release of trajectories, but it holds flows.")
+        raise InputError(written.folder, "Expected a release of trajectories, but it holds flows.")
     number, t = written.column("published_id"), written.column("timestamp")
     if np.any(np.diff(number) < 0) or np.any((np.diff(t) < 0) & (np.diff(number) == 0)):
         raise InputError(
-            written.folder, "trajectories are not in order of their numbers and times; verify the release."
+            written.folder, "trajectories are not in order of their numbers and times. Verify the release."
         )
     names, first = np.unique(number, return_index=True)
     if len(names) and not (names[0] == 1 and names[-1] == len(names)):
-        raise InputError(written.folder, "trajectories are not numbered 1, 2, …; verify the release.")
+        raise InputError(written.folder, "trajectories are not numbered 1, 2, …. Verify the release.")
     people = written.column("user_id")[first] if "user_id" in written.data.column_names else None
     lon, lat = written.column("lon"), written.column("lat")
     return TrajectoryRelease(lon, lat, t, np.append(first, len(number)), people)
@@ -112,7 +112,7 @@ def read_intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Inte
     (low, high), (t, until) = written.listed_windows(), written.row_intervals()
     if step_s is None or np.any(low >= high) or NO_TIME in low:
         raise InputError(
-            written.folder, "its rows have intervals of time, but its windows have no times; verify the release."
+            written.folder, "its rows have intervals of time, but its windows have no times. Verify the release."
         )
     axis = TimeAxis(step_s, tz)
     starts, ends, counts = [], [], []
@@ -125,7 +125,7 @@ def read_intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Inte
     first, last = np.searchsorted(start, t), np.searchsorted(end, until)
     if len(t) and not (np.all(np.isin(t, start)) and np.all(np.isin(until, end))):
         raise InputError(
-            written.folder, "an interval of a row does not begin and end with a time step; verify the release, or read it with "
+            written.folder, "an interval of a row does not begin and end with a time step. Verify the release, or read it with "
             f"the {Option('step')} and {Option('tz')} that it was made with."
         )  # fmt: skip
     return Intervals(start, end, np.cumsum([0, *counts]), first, last + 1)
@@ -171,7 +171,7 @@ def _column(written: WrittenRelease, table: pa.Table, name: str) -> Any:
 def _states(written: WrittenRelease) -> Bytes:
     number = pc.index_in(_column(written, written.data, "state"), pa.array(STATES))
     if number.null_count:
-        raise InputError(written.folder, f"the state of a row is none of {', '.join(STATES)}; verify the release.")
+        raise InputError(written.folder, f"the state of a row is none of {', '.join(STATES)}. Verify the release.")
     states: Bytes = number.to_numpy(zero_copy_only=False).astype(np.uint8)
     return states
 
@@ -186,6 +186,6 @@ def _areas(written: WrittenRelease, zones: Zones) -> Areas:
         raise InputError(
             written.folder,
             f"{counted(missing, 'tile')} of its areas {'is' if missing == 1 else 'are'} not among the "
-            "original's zones; give the zones of the release.",
+            "original's zones. Give the zones of the release.",
         )
     return Areas(zones, np.array(names, dtype=object), np.cumsum([0, *map(len, tiles)]), flat)

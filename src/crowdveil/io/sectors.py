@@ -154,7 +154,7 @@ def _rings(sectors: Sectors) -> list[list[list[float]]]:
             lon = near(lon, sectors.frame.projection.lon0)
         if not (np.isfinite(lon).all() and np.isfinite(lat).all()) or np.ptp(lon, axis=1).max() > 180:
             raise InputError(
-                "a sector reaches around a pole or too far around the globe; drop distant points with crowdveil filter --bbox."
+                "a sector reaches around a pole or too far around the globe. Drop distant points with crowdveil filter --bbox."
             )
         for i, ring in zip(alike, np.round(np.stack([lon, lat], 2), COORDINATE_DECIMALS).tolist(), strict=True):
             rings[i] = ring
@@ -181,4 +181,4 @@ def read_sectors(path: Path) -> WrittenSectors:
     except OSError:
         raise InputError(path, "there is no such file, or it cannot be read.") from None
     except (KeyError, TypeError, ValueError, AttributeError, shapely.errors.GEOSException):
-        raise InputError(path, "wanted a heat map written by crowdveil; give such a file.") from None
+        raise InputError(path, "Expected a heat map written by crowdveil. Give such a file.") from None

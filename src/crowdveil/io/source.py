@@ -123,7 +123,7 @@ class Source:
                     tail = batch[last][-1].as_py() if batch.num_rows else tail
                     yield batch.select(columns)
             if tail is not None and ("\n" in tail or "\r" in tail) and _odd_quotes(path):
-                raise InputError(self.name, "a quote is opened and never closed; fix its row.")
+                raise InputError(self.name, "a quote is opened and never closed. Fix its row.")
 
 
 def parquet_batches(
@@ -151,7 +151,7 @@ def open_source(data: Any) -> Source:
         return _open_file(Path(data))
     table = _as_table(data)
     if table.num_columns == 0 or table.num_rows == 0:
-        raise InputError("the table has no rows: wanted at least one.")
+        raise InputError("the table has no rows: expected at least one.")
     return _checked(Source("the table", table.schema, table=table, rows=table.num_rows))
 
 
@@ -160,7 +160,7 @@ def _checked(source: Source) -> Source:
     refuse_wide(source.name, len(source.schema))
     repeated = [c for c, times in Counter(source.columns).items() if times > 1]
     if repeated:
-        raise InputError(source.name, f"names of columns repeat in the header ({len(repeated):,}); rename the columns.")
+        raise InputError(source.name, f"names of columns repeat in the header ({len(repeated):,}). Rename the columns.")
     return source
 
 
@@ -175,9 +175,7 @@ def _as_table(data: Any) -> pa.Table:
         return from_pandas(data)
     if hasattr(data, "__arrow_c_stream__"):
         return _without_views(pa.table(data))
-    raise InputError(
-        f"wanted a path, an Arrow table or a data frame, but got {type(data).__name__}; give one of those."
-    )
+    raise InputError(f"Expected a path, an Arrow table or a data frame, got {type(data).__name__}. Give one of those.")
 
 
 def _without_views(table: pa.Table) -> pa.Table:
@@ -198,7 +196,7 @@ def from_pandas(frame: Any) -> pa.Table:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError):
         raise InputError(
-            "a column of the data frame mixes types, or its name repeats; make it all text or all numbers."
+            "a column of the data frame mixes types, or its name repeats. Make it all text or all numbers."
         ) from None
 
 
@@ -206,7 +204,7 @@ def _geoframe_as_table(frame: Any) -> pa.Table:
     """Return a GeoDataFrame of points as a table with the columns lon and lat."""
     points = frame.geometry if frame.crs is None else frame.geometry.to_crs("OGC:CRS84")
     if not (points.geom_type == "Point").all():
-        raise InputError("a GeoDataFrame with data must hold points; give outlines as zones instead.")
+        raise InputError("a GeoDataFrame with data must hold points. Give outlines as zones instead.")
     plain = frame.drop(columns=frame.geometry.name).assign(lon=points.x.to_numpy(), lat=points.y.to_numpy())
     return from_pandas(plain)
 
@@ -222,7 +220,7 @@ def _open_file(path: Path) -> Source:
     except OSError as error:
         raise InputError(path, f"cannot be read ({error.strerror}).") from None
     if not head:
-        raise InputError(path, "the file is empty; wanted a header and at least one row.")
+        raise InputError(path, "the file is empty. Expected a header and at least one row.")
     if head == b"PAR1" or path.suffix in (".parquet", ".geoparquet", ".pq"):
         return _open_parquet(path)
     return _open_csv_source(path)
@@ -232,13 +230,13 @@ def _open_folder(folder: Path) -> Source:
     """Open the Parquet files of a folder as one table; raise unless they have the same columns."""
     files = tuple(sorted(path for path in folder.iterdir() if path.suffix in (".parquet", ".pq") and path.is_file()))
     if not files:
-        raise InputError(folder, "this is a folder without Parquet files; give a file, or a folder of Parquet files.")
+        raise InputError(folder, "this is a folder without Parquet files. Give a file, or a folder of Parquet files.")
     opened = [_open_parquet(file) for file in files]
     other = next((source for source in opened if not source.schema.equals(opened[0].schema)), None)
     if other is not None:
         raise InputError(
             folder,
-            f"the columns of {files[0].name} and {Path(other.name).name} differ in their names, order or types; write all "
+            f"the columns of {files[0].name} and {Path(other.name).name} differ in their names, order or types. Write all "
             "files of the folder with the same columns.",
         )
     rows = sum(source.rows or 0 for source in opened)
@@ -251,7 +249,7 @@ def _open_parquet(path: Path) -> Source:
             refuse_wide(str(path), file.metadata.num_columns)
             rows, schema = file.metadata.num_rows, file.schema_arrow
         if rows == 0:
-            raise InputError(path, "the file has columns but no rows; wanted at least one.")
+            raise InputError(path, "the file has columns but no rows. Expected at least one.")
         return _checked(Source(str(path), schema, path=path, rows=rows))
 
 
@@ -263,7 +261,7 @@ def _open_csv_source(path: Path) -> Source:
     if ending in extensions.installed(READERS):
         return replace(open_source(extensions.load(READERS, ending, FunctionType)(path)), name=str(path))
     if stem.suffix.lower() not in CSV_SUFFIXES:
-        raise InputError(path, "wanted a CSV or Parquet file; name it .csv, .tsv, .txt or .parquet.")
+        raise InputError(path, "Expected a CSV or Parquet file. Name it .csv, .tsv, .txt or .parquet.")
     with _read_errors(str(path)), pa.input_stream(str(path), compression="detect") as stream:
         head = csv_head(stream, str(path))
     header, row = _first_lines(path, head)
@@ -272,7 +270,7 @@ def _open_csv_source(path: Path) -> Source:
         schema = reader.schema
         has_rows = any(batch.num_rows for batch in reader)
     if not has_rows:
-        raise InputError(path, "the file has a header but no rows; wanted at least one.")
+        raise InputError(path, "the file has a header but no rows. Expected at least one.")
     return _checked(Source(str(path), schema, path=path, delimiter=delimiter))
 
 
@@ -282,9 +280,9 @@ def _first_lines(path: Path, head: bytes) -> tuple[str, str | None]:
         raise _not_utf8(str(path))
     lines = [line for line in head.splitlines() if line.strip()]
     if not lines:
-        raise InputError(path, "the file is empty; wanted a header and at least one row.")
+        raise InputError(path, "the file is empty. Expected a header and at least one row.")
     if len(lines) == 1 and len(head) < HEAD_BYTES:
-        raise InputError(path, "the file has a header but no rows; wanted at least one.")
+        raise InputError(path, "the file has a header but no rows. Expected at least one.")
     try:
         return lines[0].decode("utf-8-sig"), lines[1].decode(errors="replace") if len(lines) > 2 else None
     except UnicodeDecodeError:
@@ -298,7 +296,7 @@ def _validated(chunk: Any) -> Any:
 
 
 def _not_utf8(name: str) -> InputError:
-    return InputError(name, "the text is not UTF-8; save the file in that encoding.")
+    return InputError(name, "the text is not UTF-8. Save the file in that encoding.")
 
 
 def _csv_path(path: Path | None) -> Path:
@@ -372,8 +370,8 @@ def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
         found.append(
             InputError(
                 name,
-                f"wanted {row.expected_columns} values per row, but {rows_named(number, 1)} has "
-                f"{row.actual_columns}{hint}; fix the row, or its quotes.",
+                f"Expected {row.expected_columns} values per row, but {rows_named(number, 1)} has "
+                f"{row.actual_columns}{hint}. Fix the row, or its quotes.",
             )
         )
         return "error"
@@ -397,10 +395,10 @@ def _read_errors(name: str, csv: Path | None = None, delimiter: str = ",") -> It
             raise _not_utf8(name) from None
         bad_row = _bad_row(name, csv, delimiter) if invalid and csv is not None else None
         raise bad_row or InputError(
-            name, "the file is broken or of another format; write it again, or check the suffix of its name."
+            name, "the file is broken or of another format. Write it again, or check the suffix of its name."
         ) from None
     except OSError:
-        raise InputError(name, "the file is broken or cannot be read; write it again.") from None
+        raise InputError(name, "the file is broken or cannot be read. Write it again.") from None
 
 
 def refuse_wide(name: str, columns: int) -> None:
@@ -408,7 +406,7 @@ def refuse_wide(name: str, columns: int) -> None:
     if columns > MAX_COLUMNS:
         raise InputError(
             name,
-            f"wanted at most {counted(MAX_COLUMNS, 'column')}, but there are more; remove columns that are not needed.",
+            f"Expected at most {counted(MAX_COLUMNS, 'column')}, but there are more. Remove columns that are not needed.",
         )
 
 
@@ -423,7 +421,7 @@ def csv_head(stream: Any, name: str) -> bytes:
     first = head.splitlines()[0] if head.strip() else b""
     if len(first) >= MAX_HEADER_BYTES:
         raise InputError(
-            name, f"the first line is longer than {MAX_HEADER_BYTES >> 20} MB; wanted a header with column names."
+            name, f"the first line is longer than {MAX_HEADER_BYTES >> 20} MB. Expected a header with column names."
         )
     # An upper bound of the columns for every delimiter.
     refuse_wide(name, 1 + max(first.count(sign.encode()) for sign in DELIMITERS))

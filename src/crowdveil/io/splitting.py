@@ -21,14 +21,14 @@ _YES, _NO = ("1", "true", "yes"), ("0", "false", "no")
 def read_flags(source: Source, column: str) -> Mask:
     """Return whether each row of a table is part of a ride: 1, true or yes, or 0, false or no."""
     if column not in source.columns:
-        raise InputError(source.name, f"there is no column {column}; name one that exists with {Option('split_by')}.")
+        raise InputError(source.name, f"there is no column {column}. Name one that exists with {Option('split_by')}.")
     text = pc.utf8_lower(pc.utf8_trim_whitespace(source.read([column]).column(column).cast(pa.string())))
     known = pc.is_in(text, pa.array([*_YES, *_NO]))
     wrong = len(text) - int(pc.sum(known).as_py() or 0)
     if wrong:
         raise InputError(
             source.name,
-            f"{wrong:,} values of column {column} are neither 1, true or yes nor 0, false or no; correct them.",
+            f"{wrong:,} values of column {column} are neither 1, true or yes nor 0, false or no. Correct them.",
         )
     return np.asarray(pc.is_in(text, pa.array(_YES)))
 
@@ -40,7 +40,7 @@ def split_rides(data: Trajectories, flags: Mask) -> Trajectories:
     """
     if data.k_unit != "people" or data.row is None:
         raise InputError(
-            "rides are split from trajectories of known people or vehicles, which k counts; name their column with "
+            "rides are split from trajectories of known people or vehicles, which k counts. Name their column with "
             f"{Option('user')}."
         )
     inside = flags[data.row]

@@ -30,8 +30,8 @@ from crowdveil.model.zones import Zones
 MAX_RESOLUTION = 15
 """The finest resolution of H3."""
 NO_COORDINATES = (
-    "no row has usable coordinates; wanted degrees, without a decimal comma (exchange the columns if longitude and latitude are "
-    "swapped)."
+    "no row has usable coordinates. Expected degrees, without a decimal comma (exchange the columns if longitude and latitude "
+    "are swapped)."
 )
 
 
@@ -51,7 +51,7 @@ class Tiling:
         if kind == "h3":
             if not (value.isdecimal() and int(value) <= MAX_RESOLUTION):
                 raise ParameterError(
-                    Option("zones"), f"wanted an H3 resolution from 0 to {MAX_RESOLUTION}, such as h3:8."
+                    Option("zones"), f"Expected an H3 resolution from 0 to {MAX_RESOLUTION}, such as h3:8."
                 )
             return cls(h3=int(value))
         return None
@@ -117,7 +117,7 @@ def parse_meters(length: str | float) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(m|km)?\s*", str(length))
     value = float(match[1]) * (1000 if match[2] == "km" else 1) if match else 0.0
     if not value > 0:
-        raise ParameterError(Option("zones"), "wanted the side of a tile, above zero, such as grid:500m or grid:1km.")
+        raise ParameterError(Option("zones"), "Expected the side of a tile, above zero, such as grid:500m or grid:1km.")
     return value
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from crowdveil.errors import InputError, Option, ParameterError
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.time_axis import DAY_S
 
 TICKS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 """Units of numbers since 1970; also values of --time-format."""
@@ -120,14 +121,14 @@ def unit_of(array: Any, what: str) -> str:
     if any(low <= usual < high for low, high in _DATES) and bool(np.all(values == np.floor(values))):
         raise InputError(
             what,
-            f"the numbers could be dates such as 20240131 or times since 1970; give {Option('time_format')}, such as %Y%m%d, "
+            f"the numbers could be dates such as 20240131 or times since 1970. Give {Option('time_format')}, such as %Y%m%d, "
             "or seconds.",
         )
     low, high = float(values.min()), float(values.max())
     if _EXCEL_DAYS[0] <= low and high < _EXCEL_DAYS[1] and high - low <= _EXCEL_SPREAD_DAYS:
         raise InputError(
             what,
-            f"the numbers could be days of a spreadsheet or seconds; give {Option('time_format', 'excel')}, or "
+            f"the numbers could be days of a spreadsheet or seconds. Give {Option('time_format', 'excel')}, or "
             f"{Option('time_format', 'seconds')}.",
         )
     refuse_mixed(values, what)
@@ -148,7 +149,7 @@ def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
         others = [name for name in TICKS if name in (low, high, unit)]
         raise InputError(
             what,
-            f"some numbers have the size of {others[0]} and some of {others[-1]} since 1970; write all of them in one "
+            f"some numbers have the size of {others[0]} and some of {others[-1]} since 1970. Write all of them in one "
             f"unit, or name it with {Option('time_format')}.",
         )
 
@@ -156,7 +157,7 @@ def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
 def from_excel(days: Floats) -> tuple[Ints, Mask]:
     """Return local seconds (rounded) from day numbers of a spreadsheet, and which are invalid."""
     bad = ~((days >= 0) & (days < 2_958_466))
-    seconds = np.rint((np.where(bad, _EXCEL_DAYS[0], days) - _EXCEL_DAYS[0]) * 86400)
+    seconds = np.rint((np.where(bad, _EXCEL_DAYS[0], days) - _EXCEL_DAYS[0]) * DAY_S)
     return seconds.astype(np.int64), bad
 
 
@@ -168,4 +169,4 @@ def seconds_of(year: Ints, month: Ints, day: Ints, hour: Ints, minute: Ints, sec
     first_day = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
     next_first = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
     bad |= (day < 1) | (day > next_first - first_day)
-    return (first_day + day - 1) * 86400 + hour * 3600 + minute * 60 + second, bad
+    return (first_day + day - 1) * DAY_S + hour * 3600 + minute * 60 + second, bad

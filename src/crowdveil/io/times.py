@@ -27,7 +27,7 @@ from crowdveil.io.time_forms import (
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
-from crowdveil.model.time_axis import Clock, year_start
+from crowdveil.model.time_axis import DAY_S, Clock, year_start
 
 _UNITS_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SPAN_YEARS = (1, 9999)
@@ -71,7 +71,7 @@ def read_seconds(column: Any, what: str, time_format: TimeForm | str | None = No
         return _from_numbers(array, what, form)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _from_text(array, what, form)
-    raise InputError(what, f"wanted times, but the column holds {kind}; give text, timestamps or seconds.")
+    raise InputError(what, f"Expected times, but the column holds {kind}. Give text, timestamps or seconds.")
 
 
 def _from_ticks(array: Any, ticks: int, instants: bool) -> Seconds:
@@ -136,7 +136,7 @@ def _from_fields(fields: Any, what: str) -> Seconds:
     zone = np.asarray(pc.struct_field(fields, "z").fill_null("").to_pylist(), dtype=object)
     zoned = zone != ""
     if zoned.any() and not zoned[~bad].all():
-        raise InputError(what, "some times have a zone and some have none; write all of them in one form.")
+        raise InputError(what, "some times have a zone and some have none. Write all of them in one form.")
     if zoned.any():
         names, which = np.unique(zone.astype(str), return_inverse=True)
         values = values - np.array([_zone_seconds(z) for z in names], np.int64)[which]
@@ -223,10 +223,10 @@ def far_reason(column: str | None) -> str:
 
 def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:
     """Raise if times are more than 100 years apart."""
-    if form.given is None and last - first > _SPREAD_YEARS * 366 * 86400:
+    if form.given is None and last - first > _SPREAD_YEARS * 366 * DAY_S:
         raise InputError(
             what,
-            f"times are more than {_SPREAD_YEARS} years apart, so some are probably misread; fix them, or name their form "
+            f"times are more than {_SPREAD_YEARS} years apart, so some are probably misread. Fix them, or name their form "
             f"with {Option('time_format')}.",
         )
 

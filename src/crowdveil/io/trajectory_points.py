@@ -67,8 +67,8 @@ def find_point_columns(
     if lat is None and lon is None and looks_like_trips(source):
         raise InputError(
             source.name,
-            "wanted the points of trajectories, but it holds trips from an origin to a destination; use a method for flows, such "
-            f"as joint, or name the columns of points with {Option('lat')} and {Option('lon')}.",
+            "Expected the points of trajectories, but it holds trips from an origin to a destination. Use a method for flows, "
+            f"such as joint, or name the columns of points with {Option('lat')} and {Option('lon')}.",
         )
     needed = [need_column(source, role, name, notes) for role, name in (("lat", lat), ("lon", lon), ("time", time))]
     ids = [find_column(source, role, name, notes) for role, name in (("trajectory", trajectory), ("user", user))]
@@ -76,7 +76,7 @@ def find_point_columns(
     if columns.trajectory is None and columns.user is None:
         raise InputError(
             source.name,
-            f"wanted a column trajectory_id or user_id, but {describe_columns(source)}; "
+            f"Expected a column trajectory_id or user_id, but {describe_columns(source)}; "
             f"name it with {Option('trajectory')} or {Option('user')}.",
         )
     if columns.trajectory is None:
@@ -132,7 +132,7 @@ def with_normalized_ids(table: Any, source: Source, columns: PointColumns) -> An
 def no_ids(source: Source, columns: PointColumns) -> InputError:
     """Return the error for a table in which no row has ids."""
     return InputError(
-        source.name, f"no row has a value in column {' and in column '.join(columns.ids)}; name another column."
+        source.name, f"no row has a value in column {' and in column '.join(columns.ids)}. Name another column."
     )
 
 
@@ -151,19 +151,21 @@ def add_comma_reasons(found: dict[str, Mask], columns: PointColumns, table: Any)
     return {**commas, **found}
 
 
-def hint_for(found: dict[str, Mask], columns: PointColumns, lon: Floats, lat: Floats) -> str:
-    """Return a hint for the first reason why rows are unusable."""
+def remedy_for(found: dict[str, Mask], columns: PointColumns, lon: Floats, lat: Floats) -> str:
+    """Return what to do about the first reason why rows are unusable."""
     if next(iter(found), None) == no_value_reason(columns.time):
-        return f"name the form of the times with {Option('time_format')}, "
-    return _swap_hint(lon, lat) if found else ""
+        return f"Name the form of the times with {Option('time_format')}, fix"
+    return _remedy_of_places(lon, lat) if found else "Fix"
 
 
-def _swap_hint(lon: Floats, lat: Floats) -> str:
+def _remedy_of_places(lon: Floats, lat: Floats) -> str:
     swapped = len(lat) and np.abs(lat).max() > 90 and np.abs(lat).max() <= 180 and np.abs(lon).max() <= 90
-    return f"longitude and latitude look swapped; exchange {Option('lon')} and {Option('lat')}, " if swapped else ""
+    return f"Exchange {Option('lon')} and {Option('lat')}, which look swapped, fix" if swapped else "Fix"
 
 
-def drop_or_raise(source: Source, bad: dict[str, Mask], hint: str, drop_invalid: bool, notes: ReadNotes) -> Mask | None:
+def drop_or_raise(
+    source: Source, bad: dict[str, Mask], remedy: str, drop_invalid: bool, notes: ReadNotes
+) -> Mask | None:
     """Return the rows to drop; raise instead unless `drop_invalid`."""
     if not bad:
         return None
@@ -171,7 +173,7 @@ def drop_or_raise(source: Source, bad: dict[str, Mask], hint: str, drop_invalid:
     reason = next(iter(bad))
     if not drop_invalid:
         rows = np.flatnonzero(bad[reason])
-        raise bad_rows(source, reason, (rows + 1).tolist(), len(rows), hint)
+        raise bad_rows(source, reason, (rows + 1).tolist(), len(rows), remedy)
     for why, n in count_first_reasons(bad).items():
         notes.drop(why, n)
     return np.asarray(lost)
@@ -191,17 +193,17 @@ def no_value_reason(column: str) -> str:
     return f"have no usable value in column {column}"
 
 
-def bad_rows(source: Source, reason: str, rows: list[int], n: int, hint: str = "") -> InputError:
+def bad_rows(source: Source, reason: str, rows: list[int], n: int, remedy: str = "Fix") -> InputError:
     """Return the error for `n` unusable rows, of which `rows` are the first known ones."""
     return InputError(
         source.name,
-        f"{rows_that(rows, n, reason)}; {hint}fix them, or drop their trajectories with {Option('drop_invalid')}.",
+        f"{rows_that(rows, n, reason)}. {remedy} them, or drop their trajectories with {Option('drop_invalid')}.",
     )
 
 
 def none_usable(source: Source, n: int) -> InputError:
     """Return the error for data in which all trajectories have an unusable point."""
-    return InputError(source.name, f"none of the {counted(n, 'trajectory', 'trajectories')} is usable; fix the rows.")
+    return InputError(source.name, f"none of the {counted(n, 'trajectory', 'trajectories')} is usable. Fix the rows.")
 
 
 def note_ids_per_user(notes: ReadNotes) -> None:

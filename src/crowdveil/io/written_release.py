@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
-from crowdveil.io.formulas import unescape_formulas
+from crowdveil.io.tables import unescape_formulas
 from crowdveil.io.times import read_seconds
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.model.arrays import Floats, Ints, Mask
@@ -292,11 +292,11 @@ def _check_types(table: pa.Table) -> None:
         if wanted is not None and not (
             pa.types.is_integer(kind) or (wanted == pa.float64() and pa.types.is_floating(kind))
         ):
-            raise TypeError("wanted numbers")
+            raise TypeError("Expected numbers")
         if column.name in ("origin_area", "destination_area", "state") and not (
             pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
         ):
-            raise TypeError("wanted names")
+            raise TypeError("Expected names")
 
 
 def read_features(path: Path) -> list[dict[str, Any]]:

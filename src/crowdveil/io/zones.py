@@ -24,9 +24,9 @@ from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
 from crowdveil.io.geojson_reader import read_geojson
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.person_ids import refuse_other_spelling
 from crowdveil.io.source import Source, from_pandas, open_source
 from crowdveil.io.values import comma_reason, decimal_commas, natural_key, read_floats
-from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import in_one_piece, long_sides, wrapped
 from crowdveil.model.projection import centroids
@@ -55,7 +55,7 @@ def read_zones(
     if is_voronoi(data):
         return read_voronoi(data.removeprefix(VORONOI), zone_id=zone_id, notes=notes)
     if isinstance(data, str) and data.startswith(("grid:", "h3:")):
-        raise InputError(Option("zones"), "tiles are made only for trips with coordinates; give a file of zones.")
+        raise InputError(Option("zones"), "tiles are made only for trips with coordinates. Give a file of zones.")
     table, shapes, name = read_shapes(data, notes)
     if shapes is None:
         return sort_by_id(_with_names(_from_centroids(table, name, zone_id, numbered, notes), table))
@@ -108,7 +108,13 @@ def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | No
 
 
 def read_tile_values(
-    data: Any, column: str | None, zones: Zones, *, zone_id: str | None = None, notes: ReadNotes | None = None
+    data: Any,
+    column: str | None,
+    zones: Zones,
+    *,
+    zone_id: str | None = None,
+    notes: ReadNotes | None = None,
+    option: str = "weight",
 ) -> Floats:
     """Return a weight of each zone (population, floor area, jobs) from a table or a file of zones; NaN if it has none.
 
@@ -122,20 +128,20 @@ def read_tile_values(
         if len(others) != 1:
             raise InputError(
                 name,
-                f"wanted one column of weights besides the ids, but there are {len(others)}; name it with "
+                f"Expected one column of weights besides the ids, but there are {len(others)}. Name it with "
                 f"{Option('weight_column')}.",
             )
         column = others[0]
     elif column not in table.column_names:
         raise InputError(
-            name, f"there is no column {column} for {Option('weight')}; name one of {', '.join(table.column_names)}."
+            name, f"there is no column {column} for {Option(option)}. Name one of {', '.join(table.column_names)}."
         )
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)
     off = values < 0
     refuse_rows(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
     if len(set(ids)) < len(ids):
-        raise InputError(name, "wanted one weight per tile, but ids repeat; give each id once.")
+        raise InputError(name, "Expected one weight per tile, but ids repeat. Give each id once.")
     index = np.array([zones.index_of(i) for i in ids], np.int64)
     refuse_other_spelling((name for name, i in zip(ids, index, strict=True) if i < 0), zones, name)
     found = np.full(len(zones), np.nan)
@@ -151,7 +157,7 @@ def read_tile_labels(
     table, _, name = read_shapes(data, notes)
     if column not in table.column_names:
         raise InputError(
-            name, f"there is no column {column} for {Option('reference')}; name one of {', '.join(table.column_names)}."
+            name, f"there is no column {column} for {Option('reference')}. Name one of {', '.join(table.column_names)}."
         )
     ids = _ids(table, len(table), name, zone_id, False, notes)
     found = np.full(len(zones), None, dtype=object)
@@ -200,7 +206,7 @@ def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, s
         shapes = shapely.from_wkb(table[column].to_numpy())
         crs = about["columns"][column].get("crs", WGS84)
     except (ValueError, LookupError, TypeError, AttributeError, shapely.GEOSException):
-        raise InputError(source.name, "the file is broken or holds no zones; wanted GeoParquet with WKB.") from None
+        raise InputError(source.name, "the file is broken or holds no zones. Expected GeoParquet with WKB.") from None
     return table.drop_columns([column]), _to_degrees(shapes, crs, source.name, notes), source.name
 
 
@@ -222,7 +228,7 @@ def _read_geometries(table: pa.Table, name: str, notes: ReadNotes) -> tuple[pa.T
         crs = json.loads(about).get("crs") if about else None
     except (ValueError, TypeError, AttributeError, shapely.GEOSException):
         raise InputError(
-            f"{name}, column {column}", "it holds no geometries; wanted outlines or points as WKB."
+            f"{name}, column {column}", "it holds no geometries. Expected outlines or points as WKB."
         ) from None
     return table.drop_columns([column]), _to_degrees(shapes, crs, name, notes), name
 
@@ -234,7 +240,7 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
     if not path.exists():
         raise InputError(path, "there is no such file.")
     if path.stat().st_size == 0:
-        raise InputError(path, "the file is empty; wanted zones.")
+        raise InputError(path, "the file is empty. Expected zones.")
     ending = path.suffix.lower()
     try:
         if ending in (".geojson", ".json"):
@@ -252,7 +258,7 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
         pa.ArrowException, shapely.errors.ShapelyError,
     ):  # fmt: skip
         raise InputError(
-            path, "the file is broken or holds no zones; wanted GeoJSON, GeoPackage or shapefile."
+            path, "the file is broken or holds no zones. Expected GeoJSON, GeoPackage or shapefile."
         ) from None
     return table, _to_degrees(shapes, crs, str(path), notes), str(path)
 
@@ -269,7 +275,7 @@ def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels
     try:
         transformer = Transformer.from_crs(known, WGS84, always_xy=True)
     except ProjError:
-        raise InputError(name, "its coordinate system cannot be converted to degrees; write it in EPSG:4326.") from None
+        raise InputError(name, "its coordinate system cannot be converted to degrees. Write it in EPSG:4326.") from None
     if transformer.source_crs is not None and transformer.source_crs.equals(CRS(WGS84), ignore_axis_order=True):
         return shapes
     return np.asarray(
@@ -327,7 +333,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
     import shapely
 
     if len(shapes) == 0:
-        raise InputError(name, "the file holds no zones; wanted at least one.")
+        raise InputError(name, "the file holds no zones. Expected at least one.")
     refuse_rows(name, shapely.is_missing(shapes) | shapely.is_empty(shapes), "have no shape")
     kinds = shapely.get_type_id(shapes)
     if np.all(kinds == 0):
@@ -381,7 +387,7 @@ def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
     # Zones across the date line may have longitudes beyond it.
     if not (np.all(np.abs(lon) <= 360) and np.all(np.abs(lat) <= 90)):
         raise InputError(
-            name, "coordinates are no degrees of longitude and latitude; name the coordinate system in it."
+            name, "coordinates are no degrees of longitude and latitude. Name the coordinate system in it."
         )
 
 
@@ -407,8 +413,8 @@ def _from_centroids(table: pa.Table, name: str, zone_id: str | None, numbered: b
     if looks_like_trips(source):
         raise InputError(
             name,
-            "wanted zones, but it holds trips from an origin to a destination; give a file of zones, or leave the zones out and "
-            f"give {Option('zones', 'grid:500m')} for trips with coordinates.",
+            "Expected zones, but it holds trips from an origin to a destination. Give a file of zones, or leave the zones out "
+            f"and give {Option('zones', 'grid:500m')} for trips with coordinates.",
         )
     named = [find_column(source, role, None, notes) for role in ("lon", "lat")]
     columns = [column for column in named if column is not None]

@@ -126,8 +126,8 @@ def audit(records: Records, new: Published, earlier: Sequence[Published], k: int
 
 def _check(records: Records, new: Published, earlier: Sequence[Published]) -> None:
     for release in (new, *earlier):
-        require(len(release.row) == len(records.volume), f"{release.name}: wanted a row, or -1, for each record.")
-    require(records.person is None or len(records.person) == len(records.volume), "wanted a person for each record.")
+        require(len(release.row) == len(records.volume), f"{release.name}: expected a row, or -1, for each record.")
+    require(records.person is None or len(records.person) == len(records.volume), "Expected a person for each record.")
     names = [release.name for release in (new, *earlier)]
     require(len(set(names)) == len(names), "releases must have different names.")
 

@@ -89,11 +89,11 @@ def check_auditable(method_name: str, option: str = "ledger") -> None:
     """
     semantics = find_method(method_name).row_semantics
     if semantics == "noisy" and option == "keep_unchanged":
-        raise InputError(Option(option), f"it is for exact volumes, and {method_name} adds noise; leave it out.")
+        raise InputError(Option(option), f"it is for exact volumes, and {method_name} adds noise. Leave it out.")
     if semantics == "overlapping":
         raise InputError(
             Option(option),
-            f"it audits rows without overlap, and rows of {method_name} overlap; leave it out, or choose another method.",
+            f"it audits rows without overlap, and rows of {method_name} overlap. Leave it out, or choose another method.",
         )
 
 
@@ -174,7 +174,7 @@ def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manife
     if parent is None or stored is None or not isinstance(sums, SumsOfParent):
         raise InputError(
             name,
-            f"the release that it was derived from, {origin.name}, is not in the ledger; add that first.",
+            f"the release that it was derived from, {origin.name}, is not in the ledger. Add that first.",
         )
     finding = sums.compare(stored, written)
     if finding.violated:
@@ -195,7 +195,7 @@ def _check_kind(ledger: Ledger, inputs: Inputs) -> None:
         raise InputError(
             Option("ledger"),
             f"records of this ledger are {other.kind}, and those of this run are {inputs.kind}, so that they cannot be "
-            "compared; make a ledger for this source.",
+            "compared. Make a ledger for this source.",
         )
 
 

@@ -131,7 +131,7 @@ def columns_in(source: Source, found: OdColumns, known: Mapping[str, str] | None
     if "user" in own and "user" not in known:
         raise InputError(
             source.name,
-            f"Expected data without people, as in the first release of the ledger, but got column {own['user']}. Leave it out, "
+            f"Expected data without people, as in the first release of the ledger, got column {own['user']}. Leave it out, "
             "or make a ledger for this source.",
         )
     return dict(known)

@@ -159,5 +159,5 @@ def find_entry(ledger: Ledger, number: int) -> Entry:
         if entry.entry == number:
             return entry
     raise InputError(
-        ledger.folder, f"there is no entry {number}; list the entries with crowdveil ledger list {ledger.folder}."
+        ledger.folder, f"there is no entry {number}. List the entries with crowdveil ledger list {ledger.folder}."
     )

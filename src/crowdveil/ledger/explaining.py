@@ -25,7 +25,7 @@ def explain(ledger: Ledger, number: int | None = None) -> list[str]:
         return [f"{entry_label(entry)}, {entry.state}", *_audit_lines(entry.audit), *stated]
     refused = [line for line in ledger.lines() if line["event"] == "refused"]
     if not refused:
-        raise InputError(ledger.folder, "no release was refused; name an entry to see its audit.")
+        raise InputError(ledger.folder, "no release was refused. Name an entry to see its audit.")
     return _refusal(refused[-1])
 
 

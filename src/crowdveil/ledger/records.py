@@ -67,10 +67,12 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
         if fold is not None:
             raise ParameterError(
                 Option("fold"),
-                "a ledger knows flows in memory and matrices by their time steps; give a table of trips or flows.",
+                "a ledger knows flows in memory and matrices by their time steps. Give a table of trips or flows.",
             )
         return _cells(flows, known, key, input_files(data))
-    options = {name: getattr(reading, name) for name in type(reading).model_fields if name not in ("partition", "pois")}
+    options = {
+        name: getattr(reading, name) for name in type(reading).model_fields if name not in ("partition", "min_tiles_of")
+    }
     if isinstance(data, Trips):
         data, options = _table_of(data), options | {"user": None}
     files = input_files(data)
@@ -106,7 +108,7 @@ def _check_complete(records: SourceRecords, flows: Flows) -> None:
     """Raise unless the records make up the flows: one that is missing would not be audited."""
     volume = np.bincount(records.cell, records.volume, len(flows)).astype(np.int64)
     if not np.array_equal(volume, flows.volume):
-        raise InputError(Option("fold"), "the records of some flows are not found; leave it out, or the ledger.")
+        raise InputError(Option("fold"), "the records of some flows are not found. Leave it out, or the ledger.")
 
 
 def times_of(wall: Ints, length: int, tz: str | None) -> Times:
@@ -123,7 +125,7 @@ def people_without_ids(name: object) -> InputError:
     """Return the error about flows whose people are counted but not known."""
     return InputError(
         name,
-        "people of different flows may be the same, so that the ledger cannot count those of a difference; give trips with a "
+        "people of different flows may be the same, so that the ledger cannot count those of a difference. Give trips with a "
         f"column of people ({Option('user')}), or flows whose k counts trips.",
     )
 
@@ -148,7 +150,7 @@ def _cells(flows: Flows, known: Mapping[str, str] | None, key: bytes, files: lis
         raise people_without_ids("flows")
     columns = {role: name for role, name in CELLS.items() if role != "time" or flows.step_s is not None}
     if known is not None and dict(known) != columns:
-        raise InputError("flows", "the ledger identifies records by other columns; make a ledger for this source.")
+        raise InputError("flows", "the ledger identifies records by other columns. Make a ledger for this source.")
     names = hash_texts(flows.zones.ids, key, b"zone")
     words = [names[flows.origin], names[flows.destination]]
     if flows.step_s is not None:

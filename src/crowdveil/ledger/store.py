@@ -38,7 +38,9 @@ def create_ledger(folder: Path) -> Ledger:
     """Create an empty ledger in a new folder that only its owner can read."""
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(folder, "wanted a new or empty folder for the ledger, but there is something; name another.")
+        raise OutputError(
+            folder, "Expected a new or empty folder for the ledger, but there is something. Name another."
+        )
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -101,7 +103,7 @@ class Ledger:
             known = False
         if not known:
             raise InputError(
-                folder, f"wanted a ledger, but this is none; make one with crowdveil ledger init {self.folder.name}."
+                folder, f"Expected a ledger, but this is none. Make one with crowdveil ledger init {self.folder.name}."
             )
         self._locked = False
 
@@ -206,6 +208,6 @@ def open_ledger(folder: Path | str) -> Ledger:
     """Open a ledger that a run names; raise where there is none."""
     if not Path(folder).exists():
         raise InputError(
-            Option("ledger"), f"there is no folder {folder}; make a ledger with crowdveil ledger init {folder}."
+            Option("ledger"), f"there is no folder {folder}. Make a ledger with crowdveil ledger init {folder}."
         )
     return Ledger(folder)

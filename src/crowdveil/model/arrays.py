@@ -82,7 +82,7 @@ def require(condition: bool | np.bool_, message: str) -> None:
 
 def check_offsets(offsets: Ints, n: int, what: str) -> None:
     """Check that `offsets` cut `n` rows into consecutive, possibly empty, slices."""
-    require(offsets.ndim == 1 and len(offsets) >= 1, f"{what}: wanted a one-dimensional list of offsets.")
+    require(offsets.ndim == 1 and len(offsets) >= 1, f"{what}: expected a one-dimensional list of offsets.")
     require(
         offsets[0] == 0 and offsets[-1] == n and bool(np.all(np.diff(offsets) >= 0)),
         f"{what}: offsets must rise from 0 to the number of rows, {n:,}.",

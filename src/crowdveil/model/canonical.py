@@ -26,13 +26,11 @@ HASHES = 4
 _STARTS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
 _STEP, _ONE, _TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _S32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
-_KEYS = "_content_keys"
 
 
 def canonical(data: Trajectories) -> Trajectories:
     """Return the same trajectories in canonical order; `ids`, `people_ids` and `row` are reordered with them."""
     data = points_in_order(data)
-    keys = _keys_of(data)
     order, people = _order_of(data)
     if _known(data):
         number = np.empty(data.people, np.int64)
@@ -44,20 +42,15 @@ def canonical(data: Trajectories) -> Trajectories:
     for degrees in (lon, lat):
         degrees += 0.0  # -0.0 is 0.0
     row = None if data.row is None else data.row[take_slices(data.offsets, order)[0]]
-    made = replace(
+    return replace(
         data, lon=lon, lat=lat, t=t, offsets=offsets, ids=data.ids[order], person=person,
         people_ids=data.people_ids[people], row=row,
     )  # fmt: skip
-    made.__dict__[_KEYS] = frozen(keys[:, order], np.int64)
-    return made
 
 
 def _keys_of(data: Trajectories) -> Ints:
-    """Return the key of each trajectory, a column each; computed once, since it takes a pass over all points."""
-    if _KEYS not in data.__dict__:
-        data.__dict__[_KEYS] = frozen(trajectory_keys(data.lon, data.lat, data.t, data.offsets), np.int64)
-    keys: Ints = data.__dict__[_KEYS]
-    return keys
+    """Return the key of each trajectory, a column each."""
+    return trajectory_keys(data.lon, data.lat, data.t, data.offsets)
 
 
 def _known(data: Trajectories) -> bool:
@@ -88,7 +81,7 @@ def with_canonical_source(release: TrajectoryRelease, given: object, original: T
         raise InputError(
             "release",
             "it was made from other trajectories, or from the same ones in another order, so it is not known "
-            "which came of which; give the trajectories that it was made from.",
+            "which came of which. Give the trajectories that it was made from.",
         )
     place = np.empty(len(given), np.int64)
     place[_order_of(given)[0]] = np.arange(len(given))

@@ -20,11 +20,11 @@ def fold_steps(flows: Flows, period: str) -> Flows:
     """
     seconds = period_seconds(period)
     if flows.step_s is None:
-        raise InputError(Option("fold"), "the data have no times, or one time step for all of them; leave it out.")
+        raise InputError(Option("fold"), "the data have no times, or one time step for all of them. Leave it out.")
     if seconds % flows.step_s:
         raise ParameterError(
             Option("fold"),
-            f"a period must be whole time steps, of {flows.step_s:,} seconds; choose another {Option('step')}.",
+            f"a period must be whole time steps, of {flows.step_s:,} seconds. Choose another {Option('step')}.",
         )
     if flows.steps == 0:
         return flows

@@ -58,7 +58,7 @@ class Box:
         if far > MOST_LATITUDE or (same_side and self.east - self.west > HALF):
             raise InputError(
                 f"positions lie within {90 - MOST_LATITUDE:g}° of a pole or all around one, where no grid, average or outline in "
-                "degrees is right; leave them out with crowdveil filter --bbox."
+                "degrees is right. Leave them out with crowdveil filter --bbox."
             )
 
 
@@ -146,7 +146,7 @@ def turned(shapes: Labels, middle: float) -> Labels:
         here = shapely.bounds(found[i])
         if here[2] - here[0] > HALF:
             raise InputError(
-                "the outline of a tile goes around a pole or around the globe, and cannot be written in degrees; leave out far "
+                "the outline of a tile goes around a pole or around the globe, and cannot be written in degrees. Leave out far "
                 "points with crowdveil filter --bbox."
             )
     return found

@@ -58,7 +58,7 @@ class Hierarchy(Tabular):
     def __post_init__(self) -> None:
         freeze_columns(self)
         n = len(self.parent)
-        require(n > 0 and len(self.leaf_tile) > 0, "hierarchy: wanted a tree over at least one tile, got no tile.")
+        require(n > 0 and len(self.leaf_tile) > 0, "hierarchy: expected a tree over at least one tile, got no tile.")
         check_lengths("hierarchy", n, parent=self.parent, first_leaf=self.first_leaf, last_leaf=self.last_leaf)
         self._check_tiles()
         self._check_parents()
@@ -66,7 +66,7 @@ class Hierarchy(Tabular):
 
     def _check_tiles(self) -> None:
         tile, n = self.leaf_tile, len(self.leaf_tile)
-        require(tile.ndim == 1, "hierarchy: wanted a one-dimensional list of tiles.")
+        require(tile.ndim == 1, "hierarchy: expected a one-dimensional list of tiles.")
         in_range = int(tile.min()) >= 0 and int(tile.max()) < n
         once = in_range and bool(np.all(np.bincount(tile, minlength=n) == 1))
         require(once, f"hierarchy: each of the tiles 0 to {n - 1:,} must be one leaf, but some are none or several.")
@@ -83,7 +83,7 @@ class Hierarchy(Tabular):
         single = int(np.count_nonzero(self._child_counts() == 1))
         require(
             single == 0,
-            f"hierarchy: no node may have one child, but {counted(single, 'such node')} came; leave them out.",
+            f"hierarchy: no node may have one child, but {counted(single, 'such node')} came. Leave them out.",
         )
 
     def _check_ranges(self) -> None:
@@ -146,7 +146,7 @@ class Hierarchy(Tabular):
         Tiles of one unit must have one unit at each coarser level (not checked here). One root is put above all.
         Units are ordered by their number.
         """
-        require(len(units) > 0 and len(units[0]) > 0, "hierarchy: wanted a tree over at least one tile, got no tile.")
+        require(len(units) > 0 and len(units[0]) > 0, "hierarchy: expected a tree over at least one tile, got no tile.")
         n = len(units[0])
         unit, held = np.arange(n), n
         parents, nodes = [], n
@@ -256,7 +256,8 @@ class Hierarchy(Tabular):
         """Return the sum of `values_by_tile` under each node; exact for whole numbers, to rounding of the total for floats."""
         if len(values_by_tile) != self.tiles:
             raise InputError(
-                Option("hierarchy"), f"wanted {counted(self.tiles, 'value')}, one a tile, got {len(values_by_tile):,}."
+                Option("hierarchy"),
+                f"Expected {counted(self.tiles, 'value')}, one a tile, got {len(values_by_tile):,}.",
             )
         whole = values_by_tile.dtype.kind in "biu"
         before = np.zeros(self.tiles + 1, np.int64 if whole else np.float64)
@@ -276,7 +277,7 @@ def tiles_first(tiles: int, nodes: int) -> Ints:
 
 def _whole(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
     array = np.asarray(values)
-    require(array.ndim == 1 and len(array) > 0, f"hierarchy: wanted a list of nodes with their {name}, got no node.")
+    require(array.ndim == 1 and len(array) > 0, f"hierarchy: expected a list of nodes with their {name}, got no node.")
     require(array.dtype.kind in "iu", f"hierarchy: the {name} of each node must be a whole number.")
     return array
 
@@ -287,14 +288,14 @@ def _check_forest(parent: npt.NDArray[Any], tile: npt.NDArray[Any]) -> None:
     require(unknown == 0, f"hierarchy is no tree: the parent of {counted(unknown, 'node')} is no node.")
     roots = int(np.count_nonzero(parent == -1))
     require(
-        roots > 0, "hierarchy is no tree: every node has a parent, so parents run in a circle; leave one node without."
+        roots > 0, "hierarchy is no tree: every node has a parent, so parents run in a circle. Leave one node without."
     )
-    require(roots == 1, f"hierarchy is no tree: wanted one root, got {roots:,}; put one node above them.")
+    require(roots == 1, f"hierarchy is no tree: expected one root, got {roots:,}. Put one node above them.")
     childless = np.bincount(parent[parent >= 0], minlength=n) == 0
     empty = int(np.count_nonzero(childless & (tile < 0)))
     require(
         empty == 0,
-        f"hierarchy: wanted a tile at each childless node, got none at {counted(empty, 'node')}; leave them out.",
+        f"hierarchy: expected a tile at each childless node, got none at {counted(empty, 'node')}. Leave them out.",
     )
     inner = int(np.count_nonzero(~childless & (tile >= 0)))
     require(inner == 0, f"hierarchy: tiles must be leaves, but children were got for {counted(inner, 'tile')}.")

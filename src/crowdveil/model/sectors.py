@@ -44,7 +44,7 @@ class SectorFrame:
         x, y = (along * MARGIN for along in projection.to_plane(*box.outline()))
         if not np.all(np.maximum(np.abs(x), np.abs(y)) < HALF_GLOBE_M):
             raise InputError(
-                "no map can hold points all around the globe; leave out far ones with crowdveil filter --bbox."
+                "no map can hold points all around the globe. Leave out far ones with crowdveil filter --bbox."
             )
         frame = cls(projection, cell_m, 0)
         low, high = min(x.min(), y.min()), max(x.max(), y.max())

@@ -44,7 +44,7 @@ class Tabular:
 
     def shapes(self) -> Any:
         """Return the outline or point of each row as shapely geometries in WGS 84; raises where rows have none."""
-        raise TypeError(f"{type(self).__name__} has no geometry; use to_pandas().")
+        raise TypeError(f"{type(self).__name__} has no geometry. Use to_pandas().")
 
     def summary(self) -> str:
         """Return the size of the data in a few words."""

@@ -29,14 +29,14 @@ def grid_over(box: Box, size_m: float, most: int = MAX_TILES) -> Grid:
     x, y = projection.to_plane(*box.outline())
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ParameterError(
-            f"a grid cannot cover points all around the globe; leave out far points with {Option('bbox')}, or use H3 cells."
+            f"a grid cannot cover points all around the globe. Leave out far points with {Option('bbox')}, or use H3 cells."
         )
     x0, y0 = np.floor(x.min() / size_m) * size_m, np.floor(y.min() / size_m) * size_m
     columns, rows = int((x.max() - x0) // size_m) + 1, int((y.max() - y0) // size_m) + 1
     if columns * rows > most:
         raise ParameterError(
             f"a grid of {size_m:g} m over these points has {columns * rows:,} tiles, and at most {most:,} are "
-            f"possible; choose larger tiles, or leave out far points with {Option('bbox')}."
+            f"possible. Choose larger tiles, or leave out far points with {Option('bbox')}."
         )
     return Grid(projection, float(x0), float(y0), float(size_m), columns, rows)
 
@@ -104,10 +104,10 @@ def h3_zones(cells: Sequence[str]) -> Zones:
 
     ids = sorted(set(cells))
     if not all(h3.is_valid_cell(c) for c in ids):
-        raise InputError(Option("zones"), "some ids are no H3 cells; give hexadecimal H3 indexes.")
+        raise InputError(Option("zones"), "some ids are no H3 cells. Give hexadecimal H3 indexes.")
     resolutions = {h3.get_resolution(c) for c in ids}
     if len(resolutions) > 1:
-        raise InputError(Option("zones"), f"H3 cells of {len(resolutions)} resolutions are mixed; give cells of one.")
+        raise InputError(Option("zones"), f"H3 cells of {len(resolutions)} resolutions are mixed. Give cells of one.")
     middles = np.array([h3.cell_to_latlng(c) for c in ids], np.float64).reshape(-1, 2)
     return Zones(
         np.array(ids, dtype=object),
@@ -170,7 +170,7 @@ def voronoi_zones(ids: Labels, lon: Floats, lat: Floats, reach: float | None = N
     projection = LocalProjection.around(lon, lat)
     x, y = projection.to_plane(lon, lat)
     if len(np.unique(np.column_stack([x, y]), axis=0)) < len(x):
-        raise InputError(Option("zones"), "some points have the same position; keep each position once.")
+        raise InputError(Option("zones"), "some points have the same position. Keep each position once.")
     margin = max(float(np.ptp(x)), float(np.ptp(y)), 1000.0) / 10
     box = shapely.box(x.min() - margin, y.min() - margin, x.max() + margin, y.max() + margin)
     cells = [box] if len(x) == 1 else _voronoi_cells(x, y, box)

@@ -46,7 +46,9 @@ def step_seconds(text: str | int | None) -> int | None:
     match = re.fullmatch(r"(\d+)\s*(s|sec|min|m|h|d|w)", str(text).strip())
     seconds = int(match[1]) * _UNITS[match[2]] if match else 0
     if not 1 <= seconds <= _LONGEST:
-        raise ParameterError(Option("step"), "wanted a length of time such as 15min, 1h or 1d, or all for one matrix.")
+        raise ParameterError(
+            Option("step"), "Expected a length of time such as 15min, 1h or 1d, or all for one matrix."
+        )
     return seconds
 
 
@@ -57,7 +59,7 @@ def period_seconds(text: str) -> int:
     except ParameterError:
         seconds = 0
     if seconds == 0 or seconds % DAY_S:
-        raise ParameterError(Option("fold"), "wanted a period of whole days, such as 1d, 1w or 2w.")
+        raise ParameterError(Option("fold"), "Expected a period of whole days, such as 1d, 1w or 2w.")
     return seconds
 
 
@@ -227,7 +229,7 @@ def _zone(tz: str) -> ZoneInfo:
         return ZoneInfo(tz)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ParameterError(
-            Option("tz"), f"there is no time zone {tz!r}; give one such as Europe/Paris or UTC."
+            Option("tz"), f"there is no time zone {tz!r}. Give one such as Europe/Paris or UTC."
         ) from None
 
 

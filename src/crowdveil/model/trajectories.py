@@ -25,6 +25,7 @@ from crowdveil.model.globe import Box
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.tessellation import public_box
+from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ TrajectoryUnit = Literal["people", "trajectories"]
 
 PUBLIC_M = 1_000
 """Side of the tiles whose public grid an extent is on: its sides are whole tenths of a degree."""
-DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Extent(Box):
     def around(cls, box: Box, first: int) -> Extent:
         """Return the extent of points in a box, of which the first is at a time."""
         public = public_box(box, PUBLIC_M)
-        return cls(public.west, public.south, public.east, public.north, first // DAY * DAY)
+        return cls(public.west, public.south, public.east, public.north, first // DAY_S * DAY_S)
 
     @classmethod
     def of_points(cls, lon: Floats, lat: Floats, t: Ints) -> Extent:

@@ -35,7 +35,7 @@ def levels(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     table = _as_table(table)
     names = table.column_names
     require(
-        len(names) >= 2, "table of levels: wanted a column of tile ids and at least one of units, got fewer columns."
+        len(names) >= 2, "table of levels: expected a column of tile ids and at least one of units, got fewer columns."
     )
     row = _row_of_tile(zones, _complete(table, 0))
     units = [_first_seen(_complete(table, i), row) for i in range(1, len(names))]
@@ -52,7 +52,7 @@ def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     """
     table = _as_table(table)
     absent = [name for name in ("node", "parent") if table.column_names.count(name) != 1]
-    require(not absent, f"table of parents: wanted one column named {' and one named '.join(absent)}.")
+    require(not absent, f"table of parents: expected one column named {' and one named '.join(absent)}.")
     node_text = _complete(table, table.column_names.index("node"))
     parent_text, is_root = _text(table, table.column_names.index("parent"))
     names = _all_names(zones, node_text, parent_text.filter(_arrow(~is_root)))
@@ -118,22 +118,23 @@ def nodes(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     table = _as_table(table)
     node, no_node = _numbers(table, "node")
     parent, is_root = _numbers(table, "parent")
-    _refuse(np.flatnonzero(no_node) + 1, "table of nodes: column node has no value in", "write the tree again")
+    _refuse(np.flatnonzero(no_node) + 1, "table of nodes: column node has no value in", "Write the tree again")
     n = len(node)
     known = (node >= 0) & (node < n)
     _refuse(
-        np.flatnonzero(~known) + 1, f"table of nodes: wanted numbers from 0 to {n - 1:,}, but another is in", "fix it"
+        np.flatnonzero(~known) + 1, f"table of nodes: expected numbers from 0 to {n - 1:,}, but another is in", "Fix it"
     )
-    _refuse(_repeats(node), "table of nodes: an earlier node is repeated in", "leave one")
+    _refuse(_repeats(node), "table of nodes: an earlier node is repeated in", "Leave one")
     stray = ~is_root & ((parent < 0) | (parent >= n))
-    _refuse(np.flatnonzero(stray) + 1, "table of nodes: the parent has no row of its own in", "add it")
+    _refuse(np.flatnonzero(stray) + 1, "table of nodes: the parent has no row of its own in", "Add it")
     text, inner = _text(table, table.column_names.index("tile"))
     tile = _positions(text, _zone_ids(zones))
     tile[inner] = -1
-    _refuse(np.flatnonzero((tile < 0) & ~inner) + 1, "table of nodes: the zones lack the tile of", "give its zones")
+    _refuse(np.flatnonzero((tile < 0) & ~inner) + 1, "table of nodes: the zones lack the tile of", "Give its zones")
     lacking = len(zones) - len(np.unique(tile[tile >= 0]))
     require(
-        lacking == 0, f"table of nodes: wanted a row for each tile, but {counted(lacking, 'tile')} had none; add them."
+        lacking == 0,
+        f"table of nodes: expected a row for each tile, but {counted(lacking, 'tile')} had none. Add them.",
     )
     order = np.argsort(node)
     return Hierarchy.from_parents(np.where(is_root, -1, parent)[order], tile[order], "nodes")
@@ -144,7 +145,7 @@ def _numbers(table: pa.Table, name: str) -> tuple[Ints, Mask]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    require(table.column_names.count(name) == 1, f"table of nodes: wanted one column named {name}.")
+    require(table.column_names.count(name) == 1, f"table of nodes: expected one column named {name}.")
     text, missing = _text(table, table.column_names.index(name))
     try:
         numbers = pc.if_else(_arrow(missing), "0", text).cast(pa.int64())
@@ -161,7 +162,7 @@ def _as_table(table: pa.Table | TableLike) -> pa.Table:
     try:
         return pa.table({str(name): pa.array(values) for name, values in table.items()})
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(Option("hierarchy"), "wanted a table with columns of one type and equal length.") from error
+        raise InputError(Option("hierarchy"), "Expected a table with columns of one type and equal length.") from error
 
 
 def _text(table: pa.Table, column: int) -> tuple[pa.Array, Mask]:
@@ -184,7 +185,7 @@ def _complete(table: pa.Table, column: int) -> pa.Array:
     """Return a column as text; raise `InputError` if a row has none."""
     text, missing = _text(table, column)
     name = table.column_names[column]
-    _refuse(np.flatnonzero(missing) + 1, f"hierarchy: column {name} has no value in", "fill it in")
+    _refuse(np.flatnonzero(missing) + 1, f"hierarchy: column {name} has no value in", "Fill it in")
     return text
 
 
@@ -210,10 +211,10 @@ def _zone_ids(zones: Zones) -> pa.Array:
 def _row_of_tile(zones: Zones, ids: pa.Array) -> Ints:
     """Return the row of each tile, which must be exactly one."""
     tile = _positions(ids, _zone_ids(zones))
-    _refuse(np.flatnonzero(tile < 0) + 1, "table of levels: the zones lack the tile of", "leave those out")
-    _refuse(_repeats(tile), "table of levels: wanted one row a tile, but an earlier tile is repeated in", "leave one")
+    _refuse(np.flatnonzero(tile < 0) + 1, "table of levels: the zones lack the tile of", "Leave those out")
+    _refuse(_repeats(tile), "table of levels: expected one row a tile, but an earlier tile is repeated in", "Leave one")
     lacking = counted(len(zones) - len(tile), "tile")
-    require(len(tile) == len(zones), f"table of levels: wanted one row a tile, but {lacking} had none; add them.")
+    require(len(tile) == len(zones), f"table of levels: expected one row a tile, but {lacking} had none. Add them.")
     row = np.empty(len(zones), np.int64)
     row[tile] = np.arange(len(tile))
     return row
@@ -222,7 +223,7 @@ def _row_of_tile(zones: Zones, ids: pa.Array) -> Ints:
 def _refuse(rows: Ints, wrong: str, remedy: str) -> None:
     """Raise if there are bad rows, counted from 1: what is `wrong` in them, and what to do."""
     if len(rows):
-        raise InputError(f"{wrong} {rows_named(rows, len(rows))}; {remedy}.")
+        raise InputError(f"{wrong} {rows_named(rows, len(rows))}. {remedy}.")
 
 
 def _repeats(values: Ints) -> Ints:
@@ -247,7 +248,7 @@ def _check_nested(fine: Ints, coarse: Ints, row: Ints, fine_name: str, coarse_na
     _refuse(
         row[coarse != coarse[first][fine]] + 1,
         f"hierarchy is no tree: a unit of column {fine_name} lies in two of column {coarse_name} in",
-        "give columns from fine to coarse, and give units unique names",
+        "Give columns from fine to coarse, and give units unique names",
     )
 
 
@@ -263,7 +264,7 @@ def _all_names(zones: Zones, node: pa.Array, parent: pa.Array) -> pa.Array:
 
 def _check_edges(zones: Zones, node: Ints, above: Ints, names: int) -> None:
     """Check the rows: one row a node, every tile present, and only tiles as leaves."""
-    _refuse(_repeats(node), "hierarchy is no tree: an earlier node gets a second parent in", "leave one")
+    _refuse(_repeats(node), "hierarchy is no tree: an earlier node gets a second parent in", "Leave one")
     has_child = np.zeros(names, np.bool_)
     has_child[above[above >= 0]] = True
     mentioned = has_child.copy()
@@ -271,7 +272,7 @@ def _check_edges(zones: Zones, node: Ints, above: Ints, names: int) -> None:
     tiles = len(zones)
     lacking = int(np.count_nonzero(~mentioned[:tiles]))
     require(
-        lacking == 0, f"table of parents: wanted one row a tile, but {counted(lacking, 'tile')} had none; add them."
+        lacking == 0, f"table of parents: expected one row a tile, but {counted(lacking, 'tile')} had none. Add them."
     )
     bare = (node >= tiles) & ~has_child[node]
-    _refuse(np.flatnonzero(bare) + 1, "table of parents: the node is neither tile nor parent in", "leave those out")
+    _refuse(np.flatnonzero(bare) + 1, "table of parents: the node is neither tile nor parent in", "Leave those out")

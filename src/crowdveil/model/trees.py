@@ -90,7 +90,7 @@ def quadtree(zones: Zones) -> Hierarchy:
     """
     if zones.kind != "grid" or zones.column is None or zones.row is None:
         raise InputError(
-            f"a quadtree needs a square grid of zones, but these are of kind {zones.kind}; make one with "
+            f"a quadtree needs a square grid of zones, but these are of kind {zones.kind}. Make one with "
             f"{Option('zones', 'grid:500m')}."
         )
     _need_tiles(zones)
@@ -105,7 +105,7 @@ def h3(zones: Zones) -> Hierarchy:
     """Build the parents of H3 cells at every coarser resolution, and one root above the cells of resolution 0."""
     if zones.kind != "h3":
         raise InputError(
-            f"an H3 tree needs H3 cells as zones, but these are of kind {zones.kind}; make them with {Option('zones', 'h3:8')}."
+            f"an H3 tree needs H3 cells as zones, but these are of kind {zones.kind}. Make them with {Option('zones', 'h3:8')}."
         )
     _need_tiles(zones)
     cells = _h3_cells(zones)
@@ -113,7 +113,7 @@ def h3(zones: Zones) -> Hierarchy:
     finest = int(resolutions.max())
     require(
         bool(np.all(resolutions == finest)),
-        f"an H3 tree needs cells of one resolution, but the zones have several; make them with {Option('zones', 'h3:8')}.",
+        f"an H3 tree needs cells of one resolution, but the zones have several. Make them with {Option('zones', 'h3:8')}.",
     )
     return Hierarchy.from_units([_h3_parents(cells, r) for r in range(finest, -1, -1)], "h3")
 
@@ -135,13 +135,13 @@ def build(zones: Zones, kind: str | pa.Table) -> Hierarchy:
         return parents(zones, kind) if edges else levels(zones, kind)
     if kind not in BUILDERS:
         raise ParameterError(
-            Option("hierarchy"), f"wanted one of {', '.join(BUILDERS)} or a table of levels, got {kind!r}."
+            Option("hierarchy"), f"Expected one of {', '.join(BUILDERS)} or a table of levels, got {kind!r}."
         )
     return BUILDERS[kind](zones)
 
 
 def _need_tiles(zones: Zones) -> None:
-    require(len(zones) > 0, "hierarchy: wanted a tree over at least one tile, got no tile.")
+    require(len(zones) > 0, "hierarchy: expected a tree over at least one tile, got no tile.")
 
 
 def _plane(zones: Zones, purpose: str) -> tuple[Floats, Floats]:

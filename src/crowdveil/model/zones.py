@@ -203,6 +203,6 @@ class Zones(Tabular):
         """Raise unless the tiles' positions are known."""
         if not self.located:
             raise InputError(
-                f"{purpose} need the positions of the zones, but only their ids are known; give {Option('zones')}, "
+                f"{purpose} need the positions of the zones, but only their ids are known. Give {Option('zones')}, "
                 "such as grid:500m for data with coordinates."
             )

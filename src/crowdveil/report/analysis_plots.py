@@ -57,7 +57,7 @@ def flows(found: Reconstruction, file: Path) -> None:
 def profiles(found: Profiles, file: Path) -> None:
     """Draw the largest profiles one above the other, of the release and of the original."""
     if not len(found):
-        raise InputError(f"there is no profile to draw; lower {Option('least_trips')}.")
+        raise InputError(f"there is no profile to draw. Lower {Option('least_trips')}.")
     chosen = found.largest(MAX_PROFILES)
     figure = new_figure(10, 1.0 + 1.35 * len(chosen))
     axes = np.atleast_1d(figure.subplots(len(chosen), 1, sharex=True))

@@ -201,7 +201,7 @@ def attack_trajectories(
 ) -> AttackResults:
     """Attack trajectories, and a release of them if given."""
     if len(data) == 0:
-        raise InputError("input", "there is no trajectory; wanted at least one.")
+        raise InputError("input", "there is no trajectory. Expected at least one.")
     scene = AttackScenario(data, release, _units(params[0].units, data, release), data.k_unit)
     risks = {}
     for attack, chosen in zip(attacks, params, strict=True):
@@ -226,7 +226,7 @@ def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -
     """Return the unit of an attack, people or trajectories, as requested or as known."""
     if wanted == "people" and data.k_unit != "people":
         raise ParameterError(
-            Option("units"), f"people are not known; name their column with {Option('user')}, or omit units."
+            Option("units"), f"people are not known. Name their column with {Option('user')}, or omit units."
         )
     known = data.k_unit == "people" and (release is None or release.person is not None)
     return "people" if wanted == "people" or (wanted == "auto" and known) else "trajectories"

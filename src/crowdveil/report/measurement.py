@@ -162,7 +162,7 @@ def measured(
     """Compute measures of a release. One that cannot be computed is left out with the reason, or raises if it is alone."""
     if len(original) == 0:
         what = "flow" if isinstance(original, Flows) else "trajectory"
-        raise InputError("original", f"there is no {what}; wanted at least one.")
+        raise InputError("original", f"there is no {what}. Expected at least one.")
     compared = _compared(original, release, progress)
     found, left_out = [], {}
     for asked in measures:
@@ -188,7 +188,7 @@ def _compared(
     if isinstance(original, Trajectories) and not isinstance(release, FlowRelease):
         return TrajectoryComparison(original, release, progress, ReadNotes())
     raise InputError(
-        "release", "original and release must both be flows or both be trajectories; give the original of the release."
+        "release", "original and release must both be flows or both be trajectories. Give the original of the release."
     )
 
 

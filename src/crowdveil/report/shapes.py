@@ -81,7 +81,7 @@ class Rings:
                 rings = [np.array(ring, np.float64)[:, :2] for polygon in polygons for ring in polygon if len(ring) > 3]
                 arrays += _without_seam(geometry, rings) if kind == "MultiPolygon" else rings
             except (TypeError, ValueError, IndexError):
-                raise InputError("the outline of an area is broken; verify the release.") from None
+                raise InputError("the outline of an area is broken. Verify the release.") from None
             first.append(len(arrays))
         return cls._of(arrays, first)
 

@@ -67,7 +67,7 @@ def derive(
 ) -> Result:
     """Write a coarser release of the rows of a published one."""
     if options.step is None and options.to_zones is None:
-        raise ParameterError(f"nothing would change; give {Option('step')} or {Option('to_zones')}.")
+        raise ParameterError(f"nothing would change. Give {Option('step')} or {Option('to_zones')}.")
     check_target(Path(output).absolute(), overwrite=overwrite, mark_file=MANIFEST_FILE)
     parent, written = releases.sound_release(Path(folder))
     k = _check_parent(folder, parent, written)
@@ -102,7 +102,7 @@ def derive(
 def _check_parent(folder: Path, manifest: Manifest, written: WrittenRelease) -> int:
     """Return the k of the parent; raise where its rows cannot be added up."""
     if not written.is_flows:
-        raise InputError(folder, "wanted a release of flows, but it holds trajectories.")
+        raise InputError(folder, "Expected a release of flows, but it holds trajectories.")
     stated = manifest.guaranteed(FlowKAnonymity.name)
     if stated is None:
         raise InputError(folder, "its rows have no group size, since it is not k-anonymous; derive from one that is.")
@@ -114,7 +114,7 @@ def _check_step(options: DeriveOptions, known: int | None) -> None:
     wanted = step_seconds(options.step)
     if wanted is not None and (known is None or wanted % known):
         own = "one matrix" if known is None else f"time steps of {known:,} s"
-        raise ParameterError(Option("step"), f"the release has {own}; wanted a length that holds whole ones.")
+        raise ParameterError(Option("step"), f"the release has {own}. Expected a length that holds whole ones.")
 
 
 def derived_tables(written: WrittenRelease, options: DeriveOptions, tz: str) -> DerivedTables:
@@ -167,7 +167,7 @@ def _periods(written: WrittenRelease, t: Ints, seconds: int | None, whole: bool,
     steps = TimeAxis(seconds, tz)
     number = steps.number_at(t)
     if written.has_intervals and np.any(steps.number_at(until - 1) != number):
-        raise ParameterError(Option("step"), "some rows span several steps of this length; choose a longer one.")
+        raise ParameterError(Option("step"), "some rows span several steps of this length. Choose a longer one.")
     return steps.starts(number), np.full(len(t), NO_TIME)
 
 

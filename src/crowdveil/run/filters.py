@@ -60,7 +60,7 @@ class Filter:
     def keeps(self, data: Trajectories, tz: str = "UTC") -> Mask:
         """Return whether to keep each trajectory."""
         if self.name not in (names := filter_names()):
-            raise ParameterError(f"there is no filter {self.name}; known are {', '.join(names)}.")
+            raise ParameterError(f"there is no filter {self.name}. Known are {', '.join(names)}.")
         return find_filter(self.name).keeps(data, self.values, tz)
 
 
@@ -148,7 +148,7 @@ def check_filters(filters: Sequence[Filter], tz: str = "UTC", split_by: str | No
     """Raise unless there is a filter or a column to split by, and all filters are valid; needs no data."""
     if not filters and split_by is None:
         raise ParameterError(
-            f"wanted at least one filter; give one of {', '.join(map(str, map(Option, filter_names())))}."
+            f"Expected at least one filter. Give one of {', '.join(map(str, map(Option, filter_names())))}."
         )
     none, ids = np.zeros(0), np.zeros(0, object)
     nothing = Trajectories(none, none, np.zeros(0, np.int64), np.zeros(1, np.int64), ids, np.zeros(0, np.int64), ids)
@@ -205,7 +205,7 @@ def _number(name: str, values: tuple[str, ...], wanted: str, fits: Callable[[flo
     except ValueError:
         value = np.nan
     if not (np.isfinite(value) and fits(value)):
-        raise ParameterError(Option(name), f"wanted {wanted}.")
+        raise ParameterError(Option(name), f"Expected {wanted}.")
     return value
 
 

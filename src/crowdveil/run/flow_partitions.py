@@ -33,7 +33,7 @@ from crowdveil.io.tables import COMPRESSION, write_table
 from crowdveil.io.written_release import AREAS_FILE, WrittenRelease, read_features, read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask, Sent
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import VISITED, Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
@@ -364,7 +364,7 @@ def runs_in_partitions(spec: RunSpec) -> bool:
     options = spec.options
     if spec.method.takes is not Flows or spec.method.partitioning(spec.params) is not None:
         return False
-    if getattr(spec.params, "min_inhabited_tiles", 0):
+    if getattr(spec.reading, "min_tiles_of", None) == VISITED:
         return False
     if options.ledger is not None or spec.data_name is not None or options.table_format(spec.data, None) == "csv":
         return False

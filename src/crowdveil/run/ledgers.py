@@ -61,7 +61,7 @@ def open_recorder(spec: RunSpec, output: Path | str) -> Recorder | None:
         return None
     if method.takes is not Flows:
         raise ParameterError(
-            Option("ledger"), f"it audits flows and heat maps, and {method.name} publishes trajectories; leave it out."
+            Option("ledger"), f"it audits flows and heat maps, and {method.name} publishes trajectories. Leave it out."
         )
     check_auditable(method.name)
     refuse_inside(folder, output)
@@ -74,7 +74,7 @@ def refuse_inside(folder: Path | str, output: Path | str) -> None:
     target = Path(re.sub(r"^file:(//)?", "", str(output)))
     if Path(folder).resolve().is_relative_to(target.resolve()):
         raise InputError(
-            Option("ledger"), "the ledger is confidential and must not be in the release; name another folder."
+            Option("ledger"), "the ledger is confidential and must not be in the release. Name another folder."
         )
 
 
@@ -110,7 +110,7 @@ class Recorder:
         """Keep earlier values of rows in which fewer than k people changed; the caller holds the lock."""
         check_auditable(spec.method.name, "keep_unchanged")
         if data.weight is not None:
-            raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded; leave it out.")
+            raise InputError(Option("keep_unchanged"), "earlier volumes of weighted trips are rounded. Leave it out.")
         candidate = model_candidate(self.ledger, self.name, self.inputs, data, release, _about(spec, counts))
         against, _, records, published = aligned(self.ledger, candidate)
         boxes, volume = boxes_of_release(release), release.volume.tolist()
@@ -255,12 +255,12 @@ def _candidate(
     check_auditable(manifest.method.name)
     if original is None:
         raise ParameterError(
-            Option("original"), "the audit compares records; give the data that the release was made from."
+            Option("original"), "the audit compares records. Give the data that the release was made from."
         )
     options = {} if isinstance(original, Flows) else original_input_options(manifest, reading)
     flows = releases.read_again(manifest, Flows, original, reading)
     if not isinstance(flows, Flows):
-        raise InputError(folder, "wanted flows.")
+        raise InputError(folder, "Expected flows.")
     releases.refuse_other_original(manifest, written, flows)
     about = {"k": manifest.k or 0, "k_unit": manifest.k_unit, "independent": independent}
     about["epsilon"] = manifest.method.facts.get("epsilon_of_the_release")
@@ -273,10 +273,10 @@ def _map_candidate(
 ) -> tuple[Candidate, None, HeatMapManifest]:
     if original is None:
         raise ParameterError(
-            Option("original"), "the audit compares records; give the data that the map was made from."
+            Option("original"), "the audit compares records. Give the data that the map was made from."
         )
     if folder.is_file():
-        raise InputError(folder, "wanted the folder of a heat map with its manifest; write the map to a folder.")
+        raise InputError(folder, "Expected the folder of a heat map with its manifest. Write the map to a folder.")
     data = read(Trajectories, original, TrajectoryReading.checked(reading), ReadNotes())
     verify_heat_map(folder, data)
     manifest = read_map_manifest(folder)

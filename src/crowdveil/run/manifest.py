@@ -34,12 +34,10 @@ from crowdveil.params import Params
 from crowdveil.run.options import DECISION
 from crowdveil.run.stages import FileEntries, Findings, RunSpec, Solution
 
-FILES = ("zones", "hierarchy", "partition", "pois")
+FILES = ("zones", "hierarchy", "partition")
 """Input options that name a file, or are data themselves."""
 NOT_OF_FLOWS = ("hierarchy", "partition")
 """Input options that do not change flows: the original of a release is read without them."""
-ONLY_CHECKED = ("pois",)
-"""Input options that do not change flows, but are needed to check a guarantee; without them it is not checked."""
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy")
 
 
@@ -159,8 +157,8 @@ def original_input_options(manifest: Manifest, given: dict[str, Any]) -> dict[st
             _must_be_the_same(given[name], before[name], name)
         elif Tiling.of(before[name].get("name")) is not None:
             given = {**given, name: before[name]["name"]}
-        elif name not in (*NOT_OF_FLOWS, *ONLY_CHECKED):
-            raise ParameterError(f"the release was made with a file of {name}; give it with {Option(name)}.")
+        elif name not in NOT_OF_FLOWS:
+            raise ParameterError(f"the release was made with a file of {name}. Give it with {Option(name)}.")
     options = {name: value for name, value in before.items() if name not in FILES} | {"tz": manifest.time_zone} | given
     return {name: value for name, value in options.items() if name not in NOT_OF_FLOWS}
 
@@ -169,7 +167,7 @@ def refuse_other_counts(manifest: Manifest, counts: str) -> None:
     """Raise if k counts something else in the original than in its release, unless trajectories were asked for."""
     before = manifest.k_unit
     if counts != before and before != "trajectories":
-        raise InputError(f"the original counts {counts}, but the release counts {before}; read it as for the release.")
+        raise InputError(f"the original counts {counts}, but the release counts {before}. Read it as for the release.")
 
 
 def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:

@@ -109,4 +109,4 @@ class RunOptions(LedgerOptions, AuditOptions, EngineOptions, ReleaseOptions):
 def refuse_table_without_spark(table: str | None) -> None:
     """Raise if data is to be read as a table of Spark, but without Spark."""
     if table is not None:
-        raise ParameterError(Option("table"), f"it is for tables of Spark; add {Option('engine', 'spark')}.")
+        raise ParameterError(Option("table"), f"it is for tables of Spark. Add {Option('engine', 'spark')}.")

@@ -91,7 +91,7 @@ def check_name(file: str | Path, *, confidential: bool) -> None:
     """Raise unless a file is a PNG or SVG by its name, and one that shows the original is named so and in no release."""
     path = Path(file)
     if path.suffix.lower() not in (".png", ".svg"):
-        raise OutputError(file, f"wanted a name that ends in .png or .svg; name another with {Option('output')}.")
+        raise OutputError(file, f"Expected a name that ends in .png or .svg. Name another with {Option('output')}.")
     if not confidential:
         return
     if MARK not in path.stem.lower():
@@ -102,7 +102,7 @@ def check_name(file: str | Path, *, confidential: bool) -> None:
         )
     if (path.resolve().parent / MANIFEST_FILE).exists():
         raise OutputError(
-            file, f"the picture shows the original and must not be in a release; name another with {Option('output')}."
+            file, f"the picture shows the original and must not be in a release. Name another with {Option('output')}."
         )
 
 
@@ -131,20 +131,20 @@ def draw_picture(
 
 def _check_sources(kind: PlotKind, sources: Sequence[Any], original: Any, reading: Mapping[str, Any]) -> None:
     if kind.releases == "no" and sources:
-        raise ParameterError(kind.name, "this picture is not of a release; leave the release out.")
+        raise ParameterError(kind.name, "this picture is not of a release. Leave the release out.")
     if kind.releases == "required" and not sources:
-        raise ParameterError(kind.name, "wanted a release, but got none; give its folder.")
+        raise ParameterError(kind.name, "Expected a release, got none. Give its folder.")
     if kind.original == "no" and original is not None:
-        raise ParameterError(Option("original"), f"{kind.name} does not show the original; leave it out.")
+        raise ParameterError(Option("original"), f"{kind.name} does not show the original. Leave it out.")
     if not sources and original is None and "optional" in (kind.releases, kind.original):
-        raise ParameterError(kind.name, f"wanted a release, or the original with {Option('original')}; give one.")
+        raise ParameterError(kind.name, f"Expected a release, or the original with {Option('original')}. Give one.")
     if len(sources) > kind.most > 0:
-        raise ParameterError(kind.name, f"wanted at most {kind.most} releases, but got {len(sources)}; leave some out.")
+        raise ParameterError(kind.name, f"Expected at most {kind.most} releases, got {len(sources)}. Leave some out.")
     if kind.zones == "required" and reading.get("zones") is None and original is None:
-        raise ParameterError(Option("zones"), "the picture needs the zones; give their file.")
+        raise ParameterError(Option("zones"), "the picture needs the zones. Give their file.")
     if reading and original is None and (kind.zones == "no" or set(reading) - {"zones", "zone_id", "hierarchy"}):
         raise ParameterError(
-            "this picture is drawn from the release alone; leave out the input options, or give the original."
+            "this picture is drawn from the release alone. Leave out the input options, or give the original."
         )
 
 
@@ -168,7 +168,9 @@ def _drawn(
 def _check_content(kind: PlotKind, written: WrittenRelease) -> None:
     held = "flows" if written.is_flows else "trajectories"
     if kind.data not in (held, "either"):
-        raise InputError(kind.name, f"wanted a release of {kind.data}, but this one holds {held}; choose another plot.")
+        raise InputError(
+            kind.name, f"Expected a release of {kind.data}, but this one holds {held}. Choose another plot."
+        )
 
 
 def _read_original(
@@ -196,7 +198,7 @@ def _flows(
     flows = None if original is None else _read_original(Flows, original, sources, reading, notes)
     zones = flows.zones if flows is not None else _zones(reading, notes)
     if zones is None and name in ("tree", "destinations"):
-        raise ParameterError(Option("zones"), "the picture needs the zones; give their file.")
+        raise ParameterError(Option("zones"), "the picture needs the zones. Give their file.")
     if zones is not None and name == "tree":
         return tree.draw_tree(_tree(zones, [], reading), zones, params.groups)
     at = params.at
@@ -223,7 +225,7 @@ def _check_located(name: str, panels: Sequence[FlowPanel], zones: Zones | None) 
         return
     drawn = [panel.flows for panel in panels if len(panel.flows.volume)]
     if drawn and not any(flows.located for flows in drawn):
-        raise InputError(name, "the zones have no positions, so there is no map; choose another plot.")
+        raise InputError(name, "the zones have no positions, so there is no map. Choose another plot.")
 
 
 def _zones(reading: Mapping[str, Any], notes: ReadNotes) -> Zones | None:
@@ -264,12 +266,12 @@ def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[s
     titles = [title.removeprefix("release: ") for title in _titles(sources)]
     if original is None:
         if params.measures is not None or params.pairing is not None:
-            raise ParameterError(Option("original"), "measures compare a release with the original; give it.")
+            raise ParameterError(Option("original"), "measures compare a release with the original. Give it.")
         axes = manifest_axes([(title, manifest.cost) for title, (manifest, _) in zip(titles, sources, strict=True)])
         return draw_loss(axes, "What was published", ["The numbers of the manifests."], confidential=False)
     takes: type = Flows if sources[0][1].is_flows else Trajectories
     if any(written.is_flows != sources[0][1].is_flows for _, written in sources):
-        raise InputError("loss", "wanted releases of one kind, but got flows and trajectories; draw them separately.")
+        raise InputError("loss", "Expected releases of one kind, got flows and trajectories. Draw them separately.")
     data = _read_original(takes, original, sources, reading, notes)
     found = [
         (title, _scores(data, written, params, takes)) for title, (_, written) in zip(titles, sources, strict=True)

@@ -82,18 +82,13 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         request.data_name,
     )
     if spec.data_name is not None and Path(spec.data_name).stem in OTHER_FILES:
-        raise ParameterError(Name(spec.data_name), "a release has another file of this name; choose another name.")
+        raise ParameterError(Name(spec.data_name), "a release has another file of this name. Choose another name.")
     if spec.options.exports and method.takes is Trajectories:
-        raise ParameterError(Option("export"), f"{method.name} is for trajectories, and it is for flows; leave it out.")
+        raise ParameterError(Option("export"), f"{method.name} is for trajectories, and it is for flows. Leave it out.")
     if spec.options.pairing is not None and method.takes is not Trajectories:
-        raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none; leave it out.")
-    counted = any(getattr(spec.params, name, 0) for name in ("min_pois", "min_poi_categories"))
-    if getattr(spec.reading, "pois", None) is not None and not counted:
-        raise ParameterError(
-            Option("pois"),
-            f"nothing counts points of interest; give {Option('min_pois')} or {Option('min_poi_categories')} to a method that "
-            "has them, or leave it out.",
-        )
+        raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none. Leave it out.")
+    if getattr(spec.reading, "min_tiles_of", None) is not None and "min_tiles" not in method.params.model_fields:
+        raise ParameterError(Option("min_tiles_of"), f"{method.name} has no smallest areas. Leave it out.")
     if method.needs_zones and _finds_zones(spec):
         raise ParameterError(
             Option("zones"),
@@ -103,7 +98,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     for option in AuditOptions.model_fields:
         if getattr(spec.options, option) and spec.options.ledger is None:
             raise ParameterError(
-                Option(option), f"it is for an audit; name a ledger with {Option('ledger')}, or leave it out."
+                Option(option), f"it is for an audit. Name a ledger with {Option('ledger')}, or leave it out."
             )
     with _backend(spec, request.spark, stage) as backend:
         return run_stages(spec, backend, progress, stage)

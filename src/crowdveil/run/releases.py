@@ -80,7 +80,7 @@ def _checked(
         return check(written, guarantees)
     if written.is_flows:
         if pairing is not None:
-            raise ParameterError(Option("pairing"), "a release of flows has no pairing; leave it out.")
+            raise ParameterError(Option("pairing"), "a release of flows has no pairing. Leave it out.")
         return check(written, guarantees, read_again(manifest, Flows, original, reading))
     data, source = read_again(manifest, Trajectories, original, reading), None
     if pairing is not None and isinstance(data, Trajectories):
@@ -131,7 +131,7 @@ def refuse_unlisted_files(folder: Path, manifest: Manifest) -> None:
     if more:
         raise GuaranteeViolatedError(
             folder,
-            f"it holds {counted(len(more), 'file')} that the manifest does not list; remove what is no part of it.",
+            f"it holds {counted(len(more), 'file')} that the manifest does not list. Remove what is no part of it.",
         )
 
 
@@ -203,7 +203,7 @@ def refuse_other_original(manifest: Manifest, written: WrittenRelease, original:
     if any(finding.violated for _, finding in findings):
         raise InputError(
             "original",
-            "the release was made from other data, for its volumes differ; give the data that it was made from.",
+            "the release was made from other data, for its volumes differ. Give the data that it was made from.",
         )
 
 

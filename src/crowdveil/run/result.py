@@ -131,7 +131,7 @@ class Result:
     def _table(self, wanted: str, table: Any) -> Table:
         held = "flows" if self.written.is_flows else "trajectories"
         if held != wanted:
-            raise InputError("release", f"it holds {held}, not {wanted}; use .{held}.")
+            raise InputError("release", f"it holds {held}, not {wanted}. Use .{held}.")
         return Table(table)
 
     @cached_property
@@ -144,7 +144,7 @@ class Result:
     def opened(self) -> Iterator[Path]:
         """Give the folder of the release; for one in memory a temporary folder with its files."""
         if isinstance(self.folder, str):
-            raise InputError(self.folder, "the release is on a cluster; read it with Spark.")
+            raise InputError(self.folder, "the release is on a cluster. Read it with Spark.")
         if self.folder is not None:
             yield self.folder
             return

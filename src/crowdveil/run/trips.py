@@ -46,13 +46,13 @@ def find_trips(data: Any, options: TripOptions, notes: ReadNotes) -> pa.Table:
     """Return trips found in trajectories: coordinates of both ends, departure (but of home-work), and person."""
     stay = {name: value for name in ("stay_s", "stay_radius_m") if (value := getattr(options, name)) is not None}
     if stay and options.by != "stays":
-        raise ParameterError(Option(next(iter(stay))), f"it is for {Option('by', 'stays')}; leave it out.")
+        raise ParameterError(Option(next(iter(stay))), f"it is for {Option('by', 'stays')}. Leave it out.")
     if (options.zones is None) == (options.by == "transitions"):
         raise ParameterError(
             Option("zones"),
-            f"{Option('by', 'transitions')} needs tiles; give them."
+            f"{Option('by', 'transitions')} needs tiles. Give them."
             if options.zones is None
-            else f"it is for {Option('by', 'transitions')}; leave it out.",
+            else f"it is for {Option('by', 'transitions')}. Leave it out.",
         )
     if not isinstance(data, Trajectories):
         own = {"by", "stay_s", "stay_radius_m", "zones", "zone_id"}
@@ -66,7 +66,7 @@ def find_trips(data: Any, options: TripOptions, notes: ReadNotes) -> pa.Table:
     if len(found.owner) == 0:
         raise InputError(
             Option("by"),
-            f"no trip was found in the trajectories by {options.by}; choose another rule, or shorter stays.",
+            f"no trip was found in the trajectories by {options.by}. Choose another rule, or shorter stays.",
         )
     person = found.owner if options.by == "home-work" else data.person[found.owner]
     table = _coordinates(found).append_column("user_id", pa.array([str(i) for i in data.people_ids]).take(person))
@@ -104,7 +104,7 @@ def _between_tiles(found: TripEnds, options: TripOptions, notes: ReadNotes) -> T
     ]
     leaves: Mask = tiles[0] != tiles[1]
     if not leaves.any():
-        raise InputError(Option("zones"), "no step of a trajectory leaves its tile; choose smaller tiles.")
+        raise InputError(Option("zones"), "no step of a trajectory leaves its tile. Choose smaller tiles.")
     rows = np.flatnonzero(leaves)
     t = None if found.t is None else found.t[rows]
     return TripEnds(

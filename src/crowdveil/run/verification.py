@@ -68,7 +68,7 @@ def stated_guarantees(manifest: Manifest) -> tuple[Guarantee, ...]:
         params = method.params.checked(manifest.method.parameters)
     except ParameterError:
         raise InputError(
-            f"the manifest names the method {name} with parameters that this version does not know; use the version in it."
+            f"the manifest names the method {name} with parameters that this version does not know. Use the version in it."
         ) from None
     for needed in (*method.guarantees(params, _facts(manifest)), *structural_guarantees(method, params)):
         alike = (g for g in stated if type(g) is type(needed))
@@ -99,7 +99,8 @@ def _guarantees_of_derived(manifest: Manifest, stated: tuple[Guarantee, ...]) ->
 
 def _facts(manifest: Manifest) -> Facts:
     """Return what a manifest says of the data that guarantees depend on; what follows from places is not compared."""
-    return Facts(manifest.k_unit, _has_weights(manifest), step_s=manifest.step_seconds)
+    counted = manifest.input.options.get("min_tiles_of")
+    return Facts(manifest.k_unit, _has_weights(manifest), step_s=manifest.step_seconds, counted_tiles=counted)
 
 
 def _has_weights(manifest: Manifest) -> bool:
@@ -207,5 +208,5 @@ def refuse_large_k(params: Params, crowd: int, counts: str, *, exact: bool = Tru
     if isinstance(k, int) and crowd < k:
         most = "" if exact else "at most "
         raise InputError(
-            Option("k"), f"wanted at most the {counts} in the data, {most}{crowd:,}, but got {k:,}; choose a smaller k."
+            Option("k"), f"Expected at most the {counts} in the data, {most}{crowd:,}, got {k:,}. Choose a smaller k."
         )

@@ -20,9 +20,9 @@ def load(path: Path) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         where = f" in line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
         kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
-        raise ParameterError(path, f"the run file is not valid {kind}{where}; fix it.") from None
+        raise ParameterError(path, f"the run file is not valid {kind}{where}. Fix it.") from None
     if not isinstance(content, dict):
-        raise ParameterError(path, "wanted a run file with names and values, but it holds something else.")
+        raise ParameterError(path, "Expected a run file with names and values, but it holds something else.")
     return content
 
 
@@ -41,7 +41,7 @@ def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> N
     """Raise on unknown keys, so that a misspelled one is not ignored."""
     unknown = [key for key in content if key not in known]
     if unknown:
-        raise ParameterError(path, f"unknown key {unknown[0]}; known are {', '.join(known)}.")
+        raise ParameterError(path, f"unknown key {unknown[0]}. Known are {', '.join(known)}.")
 
 
 def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any:
@@ -49,6 +49,6 @@ def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any
     value = content.get(key)
     if not isinstance(value, kind) or not value:
         raise ParameterError(
-            path, f"wanted {key} ({'text' if kind is str else kind.__name__}); add it to the run file."
+            path, f"Expected {key} ({'text' if kind is str else kind.__name__}). Add it to the run file."
         )
     return value

@@ -64,7 +64,7 @@ class Remote:
         if parts.scheme == "http" and not is_here(parts.hostname) and not os.environ.get("CROWDVEIL_INSECURE"):
             raise ParameterError(
                 Option("server"),
-                "data must not be sent over http:// to another machine; use https://, or set CROWDVEIL_INSECURE=1 "
+                "data must not be sent over http:// to another machine. Use https://, or set CROWDVEIL_INSECURE=1 "
                 "where the way is safe by other means.",
             )
 

@@ -58,7 +58,7 @@ def add_error_answers(app: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         subject = Option(str(first["loc"][-1]) if first["loc"] else "request")
-        return answered(request, 422, "bad_request", f"{subject}: wanted {expected(first)}.")
+        return answered(request, 422, "bad_request", f"{subject}: expected {expected(first)}.")
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:

@@ -131,7 +131,7 @@ def _opened(settings: Settings, *, create: bool) -> Service:
 
 
 def _unusable(place: Place, error: OSError) -> OutputError:
-    return OutputError(place.folder, f"the data directory cannot be used ({error.strerror}); name another.")
+    return OutputError(place.folder, f"the data directory cannot be used ({error.strerror}). Name another.")
 
 
 SHARE_OF_MEMORY = 0.8

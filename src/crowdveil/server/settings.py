@@ -114,7 +114,7 @@ class Settings(WorkerSettings, Limits):
             raise ValueError(f"a loopback address with {Option('no_auth')}, such as 127.0.0.1")
         if self.no_auth and self.four_eyes:
             raise ValueError(
-                f"tokens with {Option('four_eyes')}, since another token approves; leave out {Option('no_auth')}"
+                f"tokens with {Option('four_eyes')}, since another token approves. Leave out {Option('no_auth')}"
             )
         return self
 

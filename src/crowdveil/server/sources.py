@@ -53,11 +53,11 @@ def with_source(kind: Verb, name: str, values: dict[str, Any], who: Caller) -> d
     if given is None:
         if len(who.sources) > 1:
             raise ParameterError(
-                Option("source"), f"the token is for several sources of data; name one of {', '.join(who.sources)}."
+                Option("source"), f"the token is for several sources of data. Name one of {', '.join(who.sources)}."
             )
         return values | {"source": who.sources[0]} if who.sources else values
     if given not in who.sources:
         raise ParameterError(
-            Option("source"), "the token is not for this source; ask the operator of the server for one that is."
+            Option("source"), "the token is not for this source. Ask the operator of the server for one that is."
         )
     return values

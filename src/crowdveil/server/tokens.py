@@ -96,7 +96,7 @@ class Tokens:
         other = next((row for row in rows if row["name"] == jobs_of), None)
         if jobs_of is not None and other is None:
             raise ParameterError(
-                Option("jobs_of"), "there is no such token, or it was revoked; see crowdveil server token list."
+                Option("jobs_of"), "there is no such token, or it was revoked. See crowdveil server token list."
             )
         secret = _secret()
         row = sa.insert(tokens).values(
@@ -116,7 +116,7 @@ class Tokens:
             rows = do(sa.update(tokens).where(*mine).values(revoked=now()).returning(tokens.c.id))
             if not rows:
                 raise ParameterError(
-                    Option("name"), "there is no such token, or it was revoked before; see crowdveil server token list."
+                    Option("name"), "there is no such token, or it was revoked before. See crowdveil server token list."
                 )
             self.store.record(do, by, f"revoked the token {name}")
 
@@ -146,7 +146,7 @@ class Tokens:
             return None
         row = rows[0]
         if row["over"]:
-            raise ExpiredError("the token has expired; ask the operator of the server for a new one.")
+            raise ExpiredError("the token has expired. Ask the operator of the server for a new one.")
         self._note_use(row["id"])
         limits = self.default.model_copy(update=json.loads(row["limits"]))
         scopes = frozenset(row["scopes"].split())

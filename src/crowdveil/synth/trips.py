@@ -173,7 +173,7 @@ def stream_tables(path: str | Path, schema: Any, tables: Iterator[Any], dictiona
     """Write tables one after the other, as CSV or Parquet by the ending; the file gets its name when it is complete."""
     path = Path(path)
     if not path.parent.is_dir():
-        raise OutputError(f"the folder of {path} does not exist; make it first.")
+        raise OutputError(f"the folder of {path} does not exist. Make it first.")
     write = _stream_csv if path.suffix.lower() == ".csv" else _stream_parquet
     partial = path.with_name(path.name + ".partial")
     try:

@@ -131,18 +131,18 @@ def analyze(
     analysis, said = find_analysis(name), notes if notes is not None else ReadNotes()
     if analysis.takes is Trajectories:
         if original is not None or plot is not None:
-            raise ParameterError(f"{name} reads trajectories and writes all to one place; leave out original and plot.")
+            raise ParameterError(f"{name} reads trajectories and writes all to one place. Leave out original and plot.")
         return _of_trajectories(analysis, data, output, options, overwrite, ledger, said, progress, stage)
     if ledger is not None:
         raise ParameterError(
-            Option("ledger"), f"it audits what is published, and {name} publishes nothing; leave it out."
+            Option("ledger"), f"it audits what is published, and {name} publishes nothing. Leave it out."
         )
     of_reading, parameters = split_options(options, StudyReading)
     params, reading = analysis.params.checked(parameters), StudyReading.checked(of_reading)
     if original is not None and not analysis.compares:
-        raise ParameterError("original", f"{name} reads the release alone; leave it out.")
+        raise ParameterError("original", f"{name} reads the release alone. Leave it out.")
     if reading.reference is not None and analysis.name != "land-use":
-        raise ParameterError(Option("reference"), f"it is for land-use, and {name} compares no classes; leave it out.")
+        raise ParameterError(Option("reference"), f"it is for land-use, and {name} compares no classes. Leave it out.")
     check_outputs(output, plot)
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
         stage("reading")
@@ -176,7 +176,7 @@ def _of_trajectories(
     if ledger is not None:
         if output is None:
             raise ParameterError(
-                Option("ledger"), f"it audits what is published; name a folder with {Option('output')}."
+                Option("ledger"), f"it audits what is published. Name a folder with {Option('output')}."
             )
         refuse_inside(ledger, Path(output))
         recording["recorded"] = record_map(open_ledger(ledger), Path(output), input_files(data))
@@ -264,7 +264,7 @@ def _check(name: str, values: dict[str, Any]) -> None:
     if values.get("source") is not None and values.get("format", ALL_FILES) != ALL_FILES:
         raise ParameterError(
             Option("format"),
-            f"a map of a {Option('source')} is recorded with its manifest; leave it out for all files.",
+            f"a map of a {Option('source')} is recorded with its manifest. Leave it out for all files.",
         )
 
 

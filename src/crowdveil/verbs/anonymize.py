@@ -161,7 +161,7 @@ def _hidden(name: str) -> frozenset[str]:
         return frozenset(("ledger", "overwrite", *AuditOptions.model_fields))
     read_by = {
         "partition": name == "fixed",
-        "pois": "min_pois" in params,
+        "min_tiles_of": "min_tiles" in params,
         "hierarchy": name not in ("suppression", "laplace", "fixed"),
     }
     return frozenset(("pairing", "overwrite", *(option for option, read in read_by.items() if not read)))
@@ -201,7 +201,7 @@ def _check(name: str, values: dict[str, Any]) -> None:
     for option in AuditOptions.model_fields:
         if values.get(option) and source is None:
             raise ParameterError(
-                Option(option), f"it is for an audit, and the token has no {Option('source')}; leave it out."
+                Option(option), f"it is for an audit, and the token has no {Option('source')}. Leave it out."
             )
 
 

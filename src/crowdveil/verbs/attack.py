@@ -91,20 +91,20 @@ def attack(
     takes = _attack_takes(name, data)
     attacks = named_attacks(name, takes)
     if original is not None and takes is not PublishedReleases:
-        raise ParameterError(Option("original"), "it is of the attack releases alone; leave it out.")
+        raise ParameterError(Option("original"), "it is of the attack releases alone. Leave it out.")
     if takes is PublishedReleases:
         reading, parameters = split_options(options, FlowReading)
     elif takes is FlowRelease:
         if release is not None or pairing is not None:
             raise ParameterError(
-                "release", "an attack on flows reads one release alone; give its folder in place of the input."
+                "release", "an attack on flows reads one release alone. Give its folder in place of the input."
             )
         reading, parameters = dict[str, Any](), options
     else:
         reading, parameters = split_options(options, TrajectoryReading)
         if pairing is not None and release is None:
             raise ParameterError(
-                Option("pairing"), "it gives the originals of published trajectories; give the release too."
+                Option("pairing"), "it gives the originals of published trajectories. Give the release too."
             )
     params = attack_params(attacks, name, parameters)
     if output is not None:
@@ -143,12 +143,12 @@ def _published(data: Any) -> Published:
     if isinstance(data, FlowRelease):
         return Published(data)
     if not isinstance(data, str | Path):
-        raise InputError("input", "wanted the folder of a release of flows; give that.")
+        raise InputError("input", "Expected the folder of a release of flows. Give that.")
     manifest, written = releases.sound_release(Path(data))
     if not written.is_flows:
         raise InputError(
             data,
-            f"it holds trajectories; give the original trajectories, and this with {Option('release')}, to attack them.",
+            f"it holds trajectories. Give the original trajectories, and this with {Option('release')}, to attack them.",
         )
     return _over_zones(manifest, written, Zones.from_ids(written.tile_names))
 
@@ -164,15 +164,15 @@ def _published_releases(
     """Open releases of flows over the tiles of all of them, and the original if given."""
     listed = [data, *(others if isinstance(others, list | tuple) else [] if others is None else [others])]
     if len(listed) < 2 or not all(isinstance(folder, str | Path) for folder in listed):
-        raise InputError("input", "wanted the folders of two or more releases of flows; give them.")
+        raise InputError("input", "Expected the folders of two or more releases of flows. Give them.")
     opened = [releases.sound_release(Path(folder)) for folder in listed]
     for folder, (_, written) in zip(listed, opened, strict=True):
         if not written.is_flows:
-            raise InputError(folder, "wanted releases of flows, but it holds trajectories; leave it out.")
+            raise InputError(folder, "Expected releases of flows, but it holds trajectories. Leave it out.")
     if len({_fold_of(manifest) for manifest, _ in opened}) > 1:
         raise InputError(
             "input",
-            f"times of some releases are folded ({Option('fold')}); wanted releases that are folded alike, or none.",
+            f"times of some releases are folded ({Option('fold')}). Expected releases that are folded alike, or none.",
         )
     zones = Zones.from_ids(sorted({tile for _, written in opened for tile in written.tile_names}))
     flows = None
@@ -189,14 +189,14 @@ def _aggregated(
 ) -> AggregatedTrajectories:
     """Read trajectories, and the release of flows that was made of them if given."""
     if pairing is not None:
-        raise ParameterError(Option("pairing"), "a release of flows has no pairing; leave it out.")
+        raise ParameterError(Option("pairing"), "a release of flows has no pairing. Leave it out.")
     reading = TrajectoryReading.checked(options)
     original, tz = read(Trajectories, data, reading, notes), reading.tz or "UTC"
     if release is None:
         return AggregatedTrajectories(original, tz)
     manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
-        raise InputError(release, "wanted a release of flows, but it holds trajectories; give one of flows, or none.")
+        raise InputError(release, "Expected a release of flows, but it holds trajectories. Give one of flows, or none.")
     if _fold_of(manifest) is not None:
         raise InputError(
             release, f"its times are folded ({Option('fold')}), so that its steps do not follow one another."
@@ -209,17 +209,17 @@ def _groups(data: Any, release: Any, pairing: Any, options: dict[str, Any], note
     if release is None and (isinstance(data, FlowRelease) or _is_release(data)):
         published = _published(data)
         if published.release.k_unit != "people" or published.row_semantics == "noisy":
-            raise InputError("input", "wanted flows with numbers of people; this release has none.")
+            raise InputError("input", "Expected flows with numbers of people; this release has none.")
         if not isinstance(data, FlowRelease) and "weight" in releases.sound_release(Path(data))[0].input.options:
-            raise InputError("input", "wanted numbers of trips, but the volumes are weighted; leave the attack out.")
+            raise InputError("input", "Expected numbers of trips, but the volumes are weighted. Leave the attack out.")
         return Groups.of_rows(published.release, published.k)
     if release is None:
         raise InputError(
-            Option("release"), "wanted a release of these trajectories; name its folder, or give one of flows alone."
+            Option("release"), "Expected a release of these trajectories. Name its folder, or give one of flows alone."
         )
     original, made, k = _before_and_after(data, release, pairing, options, notes)
     if made is None or made.source is None:
-        raise InputError(Option("pairing"), "the people of a group are not known; give the pairing of the release.")
+        raise InputError(Option("pairing"), "the people of a group are not known. Give the pairing of the release.")
     return Groups.of_classes(original, made, k)
 
 

@@ -283,7 +283,7 @@ class Verb:
         for option in values:
             if option not in known:
                 raise ParameterError(
-                    Option(option), f"there is no such parameter; known are {', '.join(known) or 'none'}."
+                    Option(option), f"there is no such parameter. Known are {', '.join(known) or 'none'}."
                 )
         for model in models:
             for option in file_options(model):

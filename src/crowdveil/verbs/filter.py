@@ -35,7 +35,7 @@ class FilterForm(ResultName):
 
 def _find(name: str) -> str:
     if name != TRAJECTORIES:
-        raise ParameterError(f"there is no way to filter {name}; known are {TRAJECTORIES}.")
+        raise ParameterError(f"there is no way to filter {name}. Known are {TRAJECTORIES}.")
     return name
 
 

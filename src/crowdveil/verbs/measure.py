@@ -85,7 +85,7 @@ def measure(
         wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
     if pairing is not None and paired_by_id:
         raise ParameterError(
-            f"wanted one pairing of trajectories, but got {Option('pairing')} and {Option('paired_by_id')}; leave one out."
+            f"Expected one pairing of trajectories, got {Option('pairing')} and {Option('paired_by_id')}. Leave one out."
         )
     check_outputs(output, plot)
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
@@ -117,7 +117,7 @@ def _read_both(
     takes: type = Flows if of_flows else Trajectories
     if of_flows and (pairing is not None or by_id):
         option = Option("pairing" if pairing is not None else "paired_by_id")
-        raise ParameterError(option, "the release holds flows, which have none; leave it out.")
+        raise ParameterError(option, "the release holds flows, which have none. Leave it out.")
     if opened is not None and not isinstance(original, takes):
         options = original_input_options(opened[0], options)
     data = read(takes, original, READINGS[takes].checked(options), notes)
@@ -204,7 +204,7 @@ def _requested(name: str, values: dict[str, Any]) -> Sequence[str | MeasureReque
 def _check(name: str, values: dict[str, Any]) -> None:
     if name != ALL and values.get("measures") is not None:
         raise ParameterError(
-            Option("measures"), "one measure is named in the address already; leave it out, or ask for all."
+            Option("measures"), "one measure is named in the address already. Leave it out, or ask for all."
         )
     if _requested(name, values) == []:
         named_measures([])  # says what is wrong with that

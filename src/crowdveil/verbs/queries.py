@@ -113,7 +113,7 @@ def read_queries(queries: str | Path | Any, compared: TrajectoryComparison, tz: 
     for name in ("radius_m", "start", "end"):
         if name not in table.column_names:
             raise InputError(
-                source.name, f"wanted the columns lon, lat, radius_m, start and end, but {name} is missing."
+                source.name, f"Expected the columns lon, lat, radius_m, start and end, but {name} is missing."
             )
     wrong = np.zeros(len(table), np.bool_)
     columns: list[Floats] = []
@@ -130,7 +130,7 @@ def read_queries(queries: str | Path | Any, compared: TrajectoryComparison, tz: 
     rows = np.flatnonzero(wrong) + 1
     if len(rows):
         raise InputError(
-            source.name, f"{rows_that(rows.tolist(), len(rows), 'have no usable circle or interval')}; fix them."
+            source.name, f"{rows_that(rows.tolist(), len(rows), 'have no usable circle or interval')}. Fix them."
         )
     x, y = compared.original.projection.to_plane(columns[0], columns[1])
     return RangeQueries(x, y, columns[2], times[0] - compared.start, times[1] - compared.start)

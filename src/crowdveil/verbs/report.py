@@ -17,7 +17,7 @@ def write_report(folder: str | Path | Result) -> Path:
     """
     place = folder.folder if isinstance(folder, Result) else folder
     if place is None:
-        raise InputError("folder", "the release is in memory; write its report with result.report().save(file).")
+        raise InputError("folder", "the release is in memory. Write its report with result.report().save(file).")
     return releases.report_again(Path(place))
 
 

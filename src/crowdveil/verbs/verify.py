@@ -54,7 +54,7 @@ def _run(task: Task) -> Outcome:
     original, pairing = task.files.get("original"), task.files.get("pairing")
     for option in (*task.values, *(["pairing"] if pairing is not None else [])):
         if original is None:
-            raise ParameterError(Option(option), f"it is for the original data; give it with {Option('original')}.")
+            raise ParameterError(Option(option), f"it is for the original data. Give it with {Option('original')}.")
     folder = task.files["folder"]
     checked, counts = releases.verified(Path(folder), original, task.of(EitherReading), pairing)
     hashes = (
@@ -102,7 +102,7 @@ VERB = Verb(
         ),
     ),
     output=lambda name: Output(json=True),
-    hidden=lambda name: frozenset(EitherReading.model_fields) - {"zones", "pois"},
+    hidden=lambda name: frozenset(EitherReading.model_fields) - {"zones"},
     help=lambda name: with_examples(
         HELP,
         "verify",

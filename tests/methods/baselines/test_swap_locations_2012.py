@@ -161,7 +161,7 @@ def test_all_permutations_are_equally_likely_by_default() -> None:
 def test_two_in_a_circle_are_refused() -> None:
     with pytest.raises(ParameterError) as refusal:
         SwapLocations2012Params.checked({"k": 2, "permutation": "circle"})
-    assert str(refusal.value).startswith("parameters: wanted k of at least 3 with permutation = circle, since")
+    assert str(refusal.value).startswith("parameters: Expected k of at least 3 with permutation = circle, since")
 
 
 def test_what_is_guaranteed_of_own_points() -> None:

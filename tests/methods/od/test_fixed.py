@@ -137,7 +137,7 @@ TABLES = [
     ({"zone": ["a"], "group": ["x"]}, "3 zones of the data have no group"),
     ({"zone": list("abcd"), "group": ["x", "x", "x", None]}, "missing in a row"),
     ({"zone": list("aabcd"), "group": list("xyxxx")}, "in more than one row"),
-    ({"zone": list("abcd")}, "wanted two columns"),
+    ({"zone": list("abcd")}, "Expected two columns"),
 ]
 
 

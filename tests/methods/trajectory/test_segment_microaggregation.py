@@ -206,7 +206,7 @@ def test_a_missing_segment_of_one_person_is_a_violation() -> None:
 
 @pytest.mark.parametrize("name", [a.name for a in AGGREGATIONS if a.original_points])
 def test_original_points_would_link_segments(name: str) -> None:
-    with pytest.raises(ParameterError, match=f"link the segments of a person; choose another, but got '{name}'"):
+    with pytest.raises(ParameterError, match=f"link the segments of a person, got '{name}'"):
         SegmentMicroaggregationParams.checked({"aggregation": name})
 
 

@@ -131,7 +131,7 @@ def test_only_occupied_tiles_are_made_so_that_wide_data_is_no_obstacle(tmp_path:
 
 def test_tiles_too_small_to_be_numbered_are_refused_in_one_sentence() -> None:
     with pytest.raises(
-        ParameterError, match=r"^a grid of 0.01 m over these points has .* tiles.*; choose larger tiles.*\.$"
+        ParameterError, match=r"^a grid of 0.01 m over these points has .* tiles.*. Choose larger tiles.*\.$"
     ):
         _release(_far(), tile_size_m=0.01)
 

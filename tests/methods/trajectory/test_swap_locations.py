@@ -140,8 +140,8 @@ def test_the_radius_grows_until_there_are_k_people() -> None:
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        ({"min_radius_m": 600}, "parameters: wanted min_radius_m to be at most max_radius_m."),
-        ({"min_time_s": 130}, "parameters: wanted min_time_s to be at most max_time_s."),
+        ({"min_radius_m": 600}, "parameters: Expected min_radius_m to be at most max_radius_m."),
+        ({"min_time_s": 130}, "parameters: Expected min_time_s to be at most max_time_s."),
     ],
 )
 def test_radii_in_the_wrong_order(bad: dict[str, int], sentence: str) -> None:

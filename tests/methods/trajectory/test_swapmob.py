@@ -165,7 +165,7 @@ def test_a_run_file_of_mdl_anonymizer_is_in_kilometers(tmp_path: Path) -> None:
     assert (request.method, request.options["seed"]) == ("swapmob", 42)
     assert request.parameters == {"max_distance_m": 100, "max_time_s": 60, "min_n_swaps": 2}
     (tmp_path / "run.json").write_text(json.dumps(content | {"params": {"spatial_thold": "near"}}))
-    with pytest.raises(ParameterError, match="max_distance_m: wanted a number"):
+    with pytest.raises(ParameterError, match="max_distance_m: Expected a number"):
         SwapMobParams.checked(read_run_file(tmp_path / "run.json").parameters)
 
 

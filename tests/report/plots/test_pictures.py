@@ -236,8 +236,8 @@ def _published(made: Path, area: str) -> bool:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("flows",), "wanted a release, or the original"),
-        (("flows", "cabs"), "wanted a release of flows"),
+        (("flows",), "Expected a release, or the original"),
+        (("flows", "cabs"), "Expected a release of flows"),
         (("coarsening", "out", "--original", "flows.csv"), "No such option"),
         (("chord", "out"), "there is no plot chord"),
         (("destinations", "out", "--zone", "z5"), "needs the zones"),
@@ -275,7 +275,7 @@ def test_kinds_from_python(made: Path) -> None:
     manifest, written = sound_release(made / "out")
     picture = pictures.draw_picture("matrix", [(manifest, written)], None, {}, ReadNotes(), form="svg")
     assert picture._repr_svg_() is not None and picture._repr_png_() is None
-    with pytest.raises(CrowdveilError, match="wanted one of"):
+    with pytest.raises(CrowdveilError, match="Expected one of"):
         crowdveil.plot("pie", made / "out")
 
 

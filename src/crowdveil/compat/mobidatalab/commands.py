@@ -84,7 +84,7 @@ def _get(task: str, server: str) -> None:
             return
         target = Path(named[1])
         if target.exists():
-            raise OutputError(target, "the file exists; remove it, or fetch the task from another folder.")
+            raise OutputError(target, "the file exists. Remove it, or fetch the task from another folder.")
         with new_file(target, overwrite=False) as file, file.open("wb") as written:
             for chunk in answer.iter_raw():
                 written.write(chunk)

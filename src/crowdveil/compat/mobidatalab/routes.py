@@ -157,7 +157,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> 
     async def post(request: Request, who: Sender) -> Response:
         def read(form: Form) -> Chosen:
             if "config_file" not in form.texts:
-                raise ParameterError(Option("config_file"), "wanted a file in this field of the form; add it.")
+                raise ParameterError(Option("config_file"), "Expected a file in this field of the form. Add it.")
             return chosen(parsed(form.texts["config_file"], "config_file"), form.files)
 
         try:

@@ -46,7 +46,7 @@ def lower_keys(path: Path, content: dict[str, Any]) -> dict[str, Any]:
     """Return an object of a run file with its names in lower case: the document spells some of them in several ways."""
     found = {key.lower(): value for key, value in content.items()}
     if len(found) < len(content):
-        raise ParameterError(path, "two names differ in upper and lower case only; wanted each name once.")
+        raise ParameterError(path, "two names differ in upper and lower case only. Expected each name once.")
     return found
 
 
@@ -104,7 +104,7 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     fixed = {part: name for part, name in FIXED.items() if part not in METHODS[method.name].parameters}
     for part in fixed.keys() & flat.keys():
         if flat[part] != fixed[part]:
-            raise ParameterError(path, f"{part}: wanted {fixed[part]} with {method.name}, but got {flat[part]!r}.")
+            raise ParameterError(path, f"{part}: expected {fixed[part]} with {method.name}, got {flat[part]!r}.")
     kept = {name: value for name, value in flat.items() if name not in fixed}
     clustering = kept.pop("clustering_method", DEFAULT_CLUSTERING)
     if clustering != DEFAULT_CLUSTERING:
@@ -123,7 +123,7 @@ def _analysis_of(path: Path, content: dict[str, Any]) -> Task:
     known_only(path, content, KEYS)
     analysis = find_analysis(need(path, content, "method"))
     if analysis.takes is Study:
-        raise ParameterError(path, f"{analysis.name} reads a release; wanted a run file with input and output.")
+        raise ParameterError(path, f"{analysis.name} reads a release. Expected a run file with input and output.")
     source = Path(need(path, content, "input_file"))
     name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
     if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:

@@ -1,4 +1,6 @@
-"""Walks along two paths, and the classical distances by them: dynamic time warping and discrete Fréchet. Times do not count."""
+"""Walks along two paths, and the classical distances by them: dynamic time warping, discrete Fréchet and edits. Times do not
+count.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,26 @@ def warped_distance(own_x: Floats, own_y: Floats, x: Floats, y: Floats, added: b
 
 
 @kernel
-def warped_distances(
-    own_x: Floats, own_y: Floats, to: Ints, x: Floats, y: Floats, offsets: Ints, added: bool, found: Floats
-) -> None:
-    """Write the distances from one path to those in `to`."""
-    for at in range(len(to)):
-        there = slice(offsets[to[at]], offsets[to[at] + 1])
-        found[at] = warped_distance(own_x, own_y, x[there], y[there], added)
+def edit_distance(own_x: Floats, own_y: Floats, x: Floats, y: Floats, reach: float, common: bool) -> float:
+    """Return the share of points that are inserted, deleted or replaced to turn one path into the other, of the points of the
+    longer one; or, if `common`, the share of points of the shorter one that are not in the longest common subsequence.
+
+    Points are equal if they are at most `reach` apart in x and in y.
+    """
+    p, q = len(own_x), len(x)
+    row = np.zeros(p + 1) if common else np.arange(p + 1) * 1.0
+    for b in range(q):
+        diagonal = row[0]
+        row[0] = 0.0 if common else b + 1.0
+        for a in range(p):
+            equal = abs(own_x[a] - x[b]) <= reach and abs(own_y[a] - y[b]) <= reach
+            above = row[a + 1]
+            if common:
+                row[a + 1] = diagonal + 1.0 if equal else max(above, row[a])
+            else:
+                row[a + 1] = min(diagonal + (0.0 if equal else 1.0), min(above, row[a]) + 1.0)
+            diagonal = above
+    return float(1.0 - row[p] / min(p, q) if common else row[p] / max(p, q))
 
 
 @kernel

@@ -49,12 +49,12 @@ def distances_to_originals(compared: TrajectoryComparison, params: DistanceParam
     source, distance = compared.source, distance_of(compared, params)
     if len(source) and not (source.min() >= 0 and source.max() < len(compared.original)):
         raise InputError(
-            "release", "it comes from trajectories that the original does not have; give its own original."
+            "release", "it comes from trajectories that the original does not have. Give its own original."
         )
     if has_segments(compared.release):
         raise InputError(
             "release",
-            "it has several segments of one trajectory, which have no distance from it; choose other measures.",
+            "it has several segments of one trajectory, which have no distance from it. Choose other measures.",
         )
     key = "apart", params.distance, weight_of(compared, params)
     return compared.once(key, lambda: NearestNeighbors(distance, compared.published).to_each(source))

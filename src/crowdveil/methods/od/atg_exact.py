@@ -126,7 +126,7 @@ def exactly(boxes: BoxSpace, budget: int, near: BoxSolution) -> Ints:
     choice, exact = boxes.solve_exactly(near, near.choice, budget, MAX_STATES)
     if not exact:
         raise InputError(
-            "the optimal partition takes too many states to be found here; use atg-dual, which approximates it."
+            "the optimal partition takes too many states to be found here. Use atg-dual, which approximates it."
         )
     return choice
 

@@ -65,7 +65,7 @@ def run(data: Flows, params: FixedParams, rng: np.random.Generator, progress: Pr
 def _given_partition(data: Flows) -> Partition:
     if data.partition is None:
         raise InputError(
-            f"fixed needs areas that were made before; name a release or a table of zones and groups with {Option('partition')}."
+            f"fixed needs areas that were made before. Name a release or a table of zones and groups with {Option('partition')}."
         )
     return data.partition
 

@@ -166,14 +166,14 @@ def _whole_period(data: Flows) -> Flows:
 def _trips(data: Flows, params: LaplaceParams, root: list[int]) -> Ints:
     """Return the trips of each flow that noise is added to."""
     if data.weight is not None or (data.k_unit == "trips" and not np.array_equal(data.volume, data.people)):
-        raise InputError("laplace needs trips that count as one each, but volumes are weighted; leave out the weights.")
+        raise InputError("laplace needs trips that count as one each, but volumes are weighted. Leave out the weights.")
     check_person_ids(data)
     if data.k_unit == "people":
         return kept_trips(data, params.trips_per_person, root, whole_release=params.unit == "person")
     if params.unit == "person":
         raise InputError(
             Option("unit"),
-            "wanted person-step, since people are not known and trips of one person cannot be limited; "
+            "Expected person-step, since people are not known and trips of one person cannot be limited; "
             f"name the column of people with {Option('user')}, or leave it out.",
         )
     return data.volume

@@ -104,7 +104,7 @@ class MicroaggregationParams(GroupingParams):
     def _check_distance_of_improvement(self) -> MicroaggregationParams:
         if self.improve and self.distance != "spatiotemporal":
             raise ValueError(
-                f"the distance spatiotemporal with {Option('improve')}, which sums squares of it; leave one out"
+                f"the distance spatiotemporal with {Option('improve')}, which sums squares of it. Leave one out"
             )
         return self
 

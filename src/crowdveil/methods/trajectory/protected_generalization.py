@@ -53,14 +53,13 @@ from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Indices, Ints, take_slices
 from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
+from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.swapping import owners
 from crowdveil.solve.trajectory.visits import Visits, merged_tiles, remove_rare_visits, tiles_of
-
-DAY = 86_400
 
 
 class ProtectedGeneralizationParams(Params):
@@ -72,7 +71,7 @@ class ProtectedGeneralizationParams(Params):
     """Number of visits in the adversary's background knowledge."""
     tile_size_m: float = Field(500.0, gt=0, le=1_000_000)
     """Side of the square tiles; not used where zones are given."""
-    time_interval_s: int = Field(3600, ge=0, le=366 * DAY)
+    time_interval_s: int = Field(3600, ge=0, le=366 * DAY_S)
     """Length of a level of time; 0 for a single one."""
     strategy: Literal["avg", "centroid"] = "avg"
     """Position of a visit: the mean over people of published positions of its area and level, or the center of the area."""

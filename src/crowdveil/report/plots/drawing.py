@@ -128,7 +128,7 @@ def frame_around(lon: Floats, lat: Floats, zoom: tuple[float, ...] | None) -> Pi
         return PictureFrame.around(np.array([zoom[0], zoom[2]]), np.array([zoom[1], zoom[3]]))
     known = np.isfinite(lon) & np.isfinite(lat)
     if not known.any():
-        raise InputError(Option("zones"), "the zones have no positions, so there is no map; choose another plot.")
+        raise InputError(Option("zones"), "the zones have no positions, so there is no map. Choose another plot.")
     return PictureFrame.around(lon[known], lat[known])
 
 

@@ -186,7 +186,7 @@ def trips_of_zone(panel: FlowPanel, zones: Zones, zone: str, direction: Directio
     """
     own = zones.index_of(zone)
     if own < 0:
-        raise ParameterError(Option("zone"), "there is no such zone among the zones; name one of them.")
+        raise ParameterError(Option("zone"), "there is no such zone among the zones. Name one of them.")
     flows = panel.flows
     here, there = (flows.origin, flows.destination)[:: 1 if direction == "from" else -1]
     tile_of = _zones_of_tiles(panel, zones)
@@ -204,7 +204,7 @@ def _zones_of_tiles(panel: FlowPanel, zones: Zones) -> Ints:
     tile_of = np.array([zones.index_of(tile) for tile in panel.tile_names], np.int64)
     if np.any(tile_of < 0):
         raise InputError(
-            Option("zones"), "some tiles of the release are not among them; give the zones of the release."
+            Option("zones"), "some tiles of the release are not among them. Give the zones of the release."
         )
     return tile_of
 

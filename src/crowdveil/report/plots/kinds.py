@@ -211,6 +211,6 @@ def find_kind(name: str) -> PlotKind:
     """Return a kind of picture by its name."""
     if name not in KINDS:
         near = get_close_matches(name, KINDS, n=1)
-        more = f"did you mean {near[0]}?" if near else f"wanted one of {', '.join(KINDS)}."
-        raise ParameterError("kind", f"there is no plot {name}; {more}")
+        more = f"Did you mean {near[0]}?" if near else f"Expected one of {', '.join(KINDS)}."
+        raise ParameterError("kind", f"there is no plot {name}. {more}")
     return KINDS[name]

@@ -27,11 +27,11 @@ def draw_profiles(written: WrittenRelease, manifest: Manifest, zones: Sequence[s
         raise InputError("profiles", "nothing was published, so there is nothing to draw.")
     if len(shown.labels) < 2:
         raise InputError(
-            "profiles", "the release has one time step, and a profile is over several; use shorter time steps."
+            "profiles", "the release has one time step, and a profile is over several. Use shorter time steps."
         )
     missing = [name for name in zones if shown.find(name) < 0]
     if missing:
-        raise ParameterError(Option("zone"), "there is no area of this name in the release; name one of areas.geojson.")
+        raise ParameterError(Option("zone"), "there is no area of this name in the release. Name one of areas.geojson.")
     busiest = np.argsort(-shown.trips, kind="stable")[:MAX_PROFILES].tolist()
     areas = [shown.find(name) for name in zones] or busiest
     steps = len(shown.labels)

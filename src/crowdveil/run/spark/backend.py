@@ -42,13 +42,13 @@ def check_supported_on_spark(spec: RunSpec) -> None:
         )
     if options.format == "csv" or spec.data_name is not None:
         raise ParameterError(
-            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
+            f"{Option('engine', 'spark')} writes Parquet under its own names. Leave {Option('format', 'csv')} and the name out."
         )
     if options.pairing is not None:
-        raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster; leave it out.")
+        raise ParameterError(f"{Option('pairing')} shows the original, which does not leave the cluster. Leave it out.")
     if options.keep_unchanged:
         raise ParameterError(
-            Option("keep_unchanged"), "rows of all time steps decide together; leave it out, or run it on one machine."
+            Option("keep_unchanged"), "rows of all time steps decide together. Leave it out, or run it on one machine."
         )
 
 

@@ -35,12 +35,12 @@ from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Sent
-from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.model.flows import VISITED, Flows, FlowUnit
 from crowdveil.model.globe import Reach
 from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
-from crowdveil.reading import FlowReading, read, with_partition, with_pois
+from crowdveil.reading import FlowReading, read, with_counted_tiles, with_partition
 from crowdveil.run.flow_partitions import PARTITION_ROWS, FlowPartition, PartitionedFlows, SolvedPartition
 from crowdveil.run.stages import RunSpec
 
@@ -54,7 +54,6 @@ REFUSED: dict[str, str] = {
     "fold": "periods are added up on one machine; prepare the flows with crowdveil flows",
     "ledger": "an audit compares all trips with those of earlier releases; run it on one machine, or add the release afterwards",
     "pairing": "the original does not leave the cluster; leave it out",
-    "min_inhabited_tiles": "visited tiles are found in all trips; run it on one machine",
 }
 """Options that do not work on Spark, and what to do."""
 START, INSTANT, SKIPPED, TWICE = (f"crowdveil_{name}" for name in ("start", "instant", "skipped", "twice"))
@@ -74,12 +73,16 @@ def check_supported(spec: RunSpec) -> None:
         )
     if spec.options.format == "csv" or spec.data_name is not None:
         raise ParameterError(
-            f"{Option('engine', 'spark')} writes Parquet under its own names; leave {Option('format', 'csv')} and the name out."
+            f"{Option('engine', 'spark')} writes Parquet under its own names. Leave {Option('format', 'csv')} and the name out."
         )
     for name, reason in REFUSED.items():
         given = (getattr(part, name, None) for part in (spec.reading, spec.options, spec.params))
         if any(value not in (None, False, 0) for value in given):
             raise ParameterError(Option(name), f"it is not available on Spark: {reason}.")
+    if getattr(spec.reading, "min_tiles_of", None) == VISITED:
+        raise ParameterError(
+            Option("min_tiles_of", VISITED), "visited tiles are found in all trips; run it on one machine."
+        )
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,7 @@ class PartitionRunner(Sent):
         else:
             flows = replace(
                 flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-                partition=frame.partition, pois=frame.pois,
+                partition=frame.partition, counted=frame.counted,
             )  # fmt: skip
             solved = self.function(flows, number)
             summary, areas, steps = solved.summary, as_bytes(solved.areas), as_bytes(solved.steps)
@@ -216,7 +219,7 @@ class SparkFlows(PartitionedFlows):
         columns = find_od_columns(source, named, by_coordinates(reading.zones), notes)
         head = engine.gather(data.limit(HEAD_ROWS)).combine_chunks().to_batches()
         if not head:
-            raise InputError(source.name, "there are no rows; wanted at least one.")
+            raise InputError(source.name, "there are no rows. Expected at least one.")
         first = with_missing(head[0]) if is_text else head[0]
         form = TimeForm(reading.time_format)
         if columns.time is not None:
@@ -259,7 +262,7 @@ class SparkFlows(PartitionedFlows):
         if given is not None:
             return given
         if not columns.by_id:
-            raise InputError(f"coordinates need zones; give {Option('zones')}, such as grid:500m.")
+            raise InputError(f"coordinates need zones. Give {Option('zones')}, such as grid:500m.")
         places = station_columns(source, columns, named)
         if places is not None:
             needed = [*columns.zone_ids, *places.values()]
@@ -292,7 +295,7 @@ class SparkFlows(PartitionedFlows):
         ).sort_by("start")
         what = f"{source.name}, column {columns.time}"
         if any(counts["instants"].to_pylist()) and any(counts["walls"].to_pylist()):
-            raise InputError(f"{what}: some times have a zone and some have none; write all of them in one form.")
+            raise InputError(f"{what}: some times have a zone and some have none. Write all of them in one form.")
         tz = self.spec.reading.tz
         if steps is not None and any(counts["walls"].to_pylist()):
             note_assumed_zone(self.notes, columns.time, tz)
@@ -302,7 +305,7 @@ class SparkFlows(PartitionedFlows):
         known = counts.filter(counts["start"].is_valid())
         self.starts, self.sizes = (known[name].to_numpy() for name in ("start", "size"))
         if not len(known):
-            raise InputError(what, "no time can be read; name their form with time_format.")
+            raise InputError(what, "no time can be read. Name their form with time_format.")
         refuse_spread(int(self.starts[0]), int(self.starts[-1]), form, what)
 
     def check_k(self) -> None:
@@ -359,7 +362,7 @@ class SparkFlows(PartitionedFlows):
             tables = (pa.ipc.open_stream(row[name]).read_all() for name in ("areas", "steps"))
             solved.append(SolvedPartition(summary, *tables))
         if not solved:
-            raise InputError("no row can be used, or all volumes are zero; wanted at least one.")
+            raise InputError("no row can be used, or all volumes are zero. Expected at least one.")
         self.lost_units = lost
         self.notes.rows = int(self.sizes.sum()) if self.notes.dropped else 0
         return solved
@@ -404,14 +407,14 @@ def empty_flows(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: 
         step_s=step_s,
     )
     flows = flows if reading.hierarchy is None else with_tree(flows, reading.hierarchy)
-    flows = with_pois(flows, reading.pois, notes)
+    flows = with_counted_tiles(flows, reading.min_tiles_of, reading.zones, reading.zone_id)
     return with_partition(flows, reading.partition)
 
 
 def readable(data: Any) -> Any:
     """Return data that Spark can read, a path, a table or a data frame of its session; raise on anything else."""
     if isinstance(data, str | Path) and is_omx(data):
-        raise InputError(data, "Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
+        raise InputError(data, "Spark cannot read OMX files. Write the flows as Parquet, or run without Spark.")
     if not isinstance(data, str | Path | SparkTable) and not hasattr(data, "createOrReplaceGlobalTempView"):
         raise InputError(
             f"Expected a path or a data frame of Spark, got {type(data).__name__}. Give one, or run without Spark."
@@ -432,5 +435,5 @@ def source_of(engine: SparkEngine, data: Any, frame: Frame) -> tuple[Source, boo
 def quoted(name: str) -> str:
     """Quote a column's name for a query."""
     if "`" in name:
-        raise ParameterError("a column has a backtick in its name, which Spark cannot read; rename it.")
+        raise ParameterError("a column has a backtick in its name, which Spark cannot read. Rename it.")
     return f"`{name}`"

@@ -36,11 +36,11 @@ def readable(data: Any) -> Any:
         return data
     if isinstance(data, str | Path):
         if is_omx(data):
-            raise InputError(data, "Spark cannot read OMX files; write the flows as Parquet, or run without Spark.")
+            raise InputError(data, "Spark cannot read OMX files. Write the flows as Parquet, or run without Spark.")
         return data
     if not hasattr(data, "createOrReplaceGlobalTempView"):
         raise InputError(
-            f"wanted a path or a data frame of Spark, but got {type(data).__name__}; give one, or run without Spark."
+            f"Expected a path or a data frame of Spark, got {type(data).__name__}. Give one, or run without Spark."
         )
     return data
 
@@ -61,7 +61,7 @@ def source_of(engine: SparkEngine, data: Any, frame: Frame) -> Source:
 def quoted(name: str) -> str:
     """Quote a column's name for a query."""
     if "`" in name:
-        raise ParameterError("a column has a backtick in its name, which Spark cannot read; rename it.")
+        raise ParameterError("a column has a backtick in its name, which Spark cannot read. Rename it.")
     return f"`{name}`"
 
 
@@ -69,7 +69,7 @@ def settle_zone(said: dict[str, int], source: Source, column: str | None, tz: st
     """Note how times without a zone were read; raise where only some have one."""
     if {INSTANTS, WALLS} <= set(said):
         raise InputError(
-            f"{source.name}, column {column}: some times have a zone and some have none; write all of them in one form."
+            f"{source.name}, column {column}: some times have a zone and some have none. Write all of them in one form."
         )
     if WALLS in said:
         note_assumed_zone(notes, column, tz)

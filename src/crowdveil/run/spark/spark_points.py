@@ -127,12 +127,12 @@ def summarize_points(
     bad = {reason: said[BAD + reason] for reason in reasons if BAD + reason in said}
     if bad and not reading.drop_invalid:
         reason = next(iter(bad))
-        hint = (
-            f"name the form of the times with {Option('time_format')}, "
+        remedy = (
+            f"Name the form of the times with {Option('time_format')}, fix"
             if reason == no_value_reason(columns.time)
-            else ""
+            else "Fix"
         )
-        raise bad_rows(reader.source, reason, [], bad[reason], hint)
+        raise bad_rows(reader.source, reason, [], bad[reason], remedy)
     for reason, n in bad.items():
         notes.drop(reason, n)
     settle_clock(said, columns.time, reading.tz, notes)
@@ -141,7 +141,7 @@ def summarize_points(
         raise (
             no_ids(reader.source, columns)
             if bad
-            else InputError(reader.source.name, "the file has columns but no rows; wanted at least one.")
+            else InputError(reader.source.name, "the file has columns but no rows. Expected at least one.")
         )
     if gone is not None:
         notes.drop(INCOMPLETE_TRAJECTORY, gone["points"] - gone["lost"])

@@ -22,18 +22,18 @@ def check_target(files: HadoopFiles, target: str, *, overwrite: bool, mark: str 
         return
     if not files.is_folder(target):
         raise OutputError(
-            target, f"wanted a folder to write to, but this is a file; name another with {Option('output')}."
+            target, f"Expected a folder to write to, but this is a file. Name another with {Option('output')}."
         )
     if not files.listed(target):
         return
     if not overwrite:
         raise OutputError(
             target,
-            f"the folder exists; name another with {Option('output')}, or replace it with {Option('overwrite')}.",
+            f"the folder exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}.",
         )
     if not files.exists(f"{target}/{mark}"):
         raise OutputError(
-            target, f"the folder holds nothing of ours, so it is not replaced; name another with {Option('output')}."
+            target, f"the folder holds nothing of ours, so it is not replaced. Name another with {Option('output')}."
         )
 
 

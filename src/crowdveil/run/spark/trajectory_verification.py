@@ -63,7 +63,7 @@ def refuse_global_guarantees(guarantees: Sequence[Guarantee], folder: str) -> No
     if whole:
         raise InputError(
             folder,
-            f"the guarantee {whole[0]} is checked on all trajectories at once, which is done without Spark; leave "
+            f"the guarantee {whole[0]} is checked on all trajectories at once, which is done without Spark. Leave "
             f"{Option('engine')} out.",
         )
 
@@ -79,7 +79,7 @@ def check_trajectories(
     if "user_id" in columns.names:
         raise InputError(
             data,
-            f"its trajectories are linked by people, which is verified without Spark; leave {Option('engine')} out.",
+            f"its trajectories are linked by people, which is verified without Spark. Leave {Option('engine')} out.",
         )
     rows = rows.selectExpr("*", "_metadata.file_path AS file", "_metadata.row_index AS at")
     found: dict[int, Finding] = {}

@@ -41,7 +41,7 @@ class Files:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 folder.chmod(0o700)  # an older folder may be open to others
         except OSError as error:
-            raise OutputError(root, f"the data directory cannot be used ({error.strerror}); name another.") from None
+            raise OutputError(root, f"the data directory cannot be used ({error.strerror}). Name another.") from None
 
     def job(self, job: str) -> Path:
         """Return the folder of a job."""

@@ -34,7 +34,7 @@ LOST_MOST = 10
 
 More than `CRASHES_MOST`, since the job is not the cause: its process is confined, can send no signal, and is the first to be
 ended when memory is short. What ends a worker comes from outside: an operator, an upgrade, a machine that fails."""
-CRASHED = "the job ended the process that ran it twice{why}; give it less data, or other parameters."
+CRASHED = "the job ended the process that ran it twice{why}. Give it less data, or other parameters."
 LOST = f"the job's worker vanished {LOST_MOST} times; ask the operator of the server."
 REMOVED = "the message was removed with the files of the job."
 

@@ -268,7 +268,7 @@ def get_file(service: OpenService, who: Reader, job_id: JobId, name: FileName) -
 def result_of(service: Service, job: QueuedJob, *, review: bool = True) -> tuple[FilePath, dict[str, Any]]:
     """Return the file of a job's result and its description; with `review`, only once it was approved where that is needed."""
     if job.state in ("queued", "running"):
-        raise ApiError(409, "not_done", f"the job is {job.state}; ask again later.", Retry_After="1")
+        raise ApiError(409, "not_done", f"the job is {job.state}. Ask again later.", Retry_After="1")
     if job.state == "failed":
         raise ApiError(422, job.error_code or "failed", job.error or "the job failed.")
     if job.state != "done" or job.result is None:
@@ -276,7 +276,7 @@ def result_of(service: Service, job: QueuedJob, *, review: bool = True) -> tuple
     if review and awaits(service, job):
         raise ApiError(403, "awaiting_review", "the result awaits review; another token must approve its report first.")
     if review and review_of(service, job) == "rejected":
-        raise ApiError(403, "rejected", "the result was rejected in its review; see the comment on the job.")
+        raise ApiError(403, "rejected", "the result was rejected in its review. See the comment on the job.")
     file = service.files.run(job.id, job.result["lease"]) / job.result["name"]
     if not file.is_file():
         raise _gone("expired")

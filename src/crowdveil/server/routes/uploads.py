@@ -175,7 +175,7 @@ def _taken(
             known = ", ".join([*fields, *texts])
             raise ApiError(422, "bad_form", f"The form has an unknown field. Known are {known}.")
         if name in form.files or name in form.texts:
-            raise ApiError(422, "bad_form", Option(name), "the field stands twice in the form; send it once.")
+            raise ApiError(422, "bad_form", Option(name), "the field stands twice in the form. Send it once.")
         if name in texts:
             form.texts[name] = _text(name, value)
             continue
@@ -209,7 +209,7 @@ def _attach(service: Service, who: Caller, form: Form, folder: Path, fields: dic
             raise ApiError(422, "bad_form", Option(UPLOADS), f"Expected ids by field. Known are {', '.join(fields)}.")
         if name in form.files:
             raise ApiError(
-                422, "bad_form", Option(name), "the file is in the form and among the uploads; send it once."
+                422, "bad_form", Option(name), "the file is in the form and among the uploads. Send it once."
             )
         file = _upload_of(service, who, upload)
         form.files[name] = checked_name(file.name, name, fields[name], form.files.values())
@@ -260,7 +260,7 @@ def parsed(text: str, name: str) -> dict[str, Any]:
         raise ApiError(422, "bad_form", Option(name), "Expected an object of names and values.")
     if sendable(values) != values:
         raise ApiError(
-            422, "bad_text", Option(name), "the text has a NUL character or half of a surrogate pair; remove it."
+            422, "bad_text", Option(name), "the text has a NUL character or half of a surrogate pair. Remove it."
         )
     return values
 

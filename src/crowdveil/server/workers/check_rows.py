@@ -32,8 +32,8 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
     rows = about.num_rows
     # Runs of one value take no space in a file, and all of it once they are unpacked.
     if rows * max(1, about.num_columns) > _CELLS_FREE + _CELLS_A_BYTE * path.stat().st_size:
-        raise InputError(path.name, "the file holds far more rows than its size allows; write it again as CSV.")
+        raise InputError(path.name, "the file holds far more rows than its size allows. Write it again as CSV.")
     size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
     largest = limits.get("upload_bytes")
     if largest is not None and size > 16 * largest:
-        raise InputError(path.name, "the file is too large once it is unpacked; give less data.")
+        raise InputError(path.name, "the file is too large once it is unpacked. Give less data.")

@@ -122,7 +122,7 @@ def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dic
     notes, reading = ReadNotes(), READINGS[TAKES[takes]]
     strange = [n for n in values if n not in reading.model_fields]
     if strange:
-        raise ParameterError(Option(strange[0]), "there is no such input option; leave it out.")
+        raise ParameterError(Option(strange[0]), "there is no such input option. Leave it out.")
     # A partition changes nothing of the data, and a release is unpacked for a job alone.
     given = {n: v for n, v in with_files(values, request["files"]).items() if n != "partition"}
     model = read(TAKES[takes], request["data"], reading.checked(given), notes)

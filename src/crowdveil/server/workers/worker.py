@@ -185,7 +185,7 @@ class Worker:
         elif reason == "time":
             most = job.limits["max_seconds"]
             self._failed(
-                job, "too_long", f"the job ran longer than the {most:,} seconds that it may; give it less data."
+                job, "too_long", f"the job ran longer than the {most:,} seconds that it may. Give it less data."
             )
         elif answer is None:
             self.store.crash(job, f" (signal {number})" if number else "")

@@ -22,7 +22,7 @@ def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
         raise InputError(
             "release",
             f"every flow must lie in one row of its time step at most, but {counted(twice, 'flow')} of the "
-            "original lie in more; verify the release.",
+            "original lie in more. Verify the release.",
         )
     return row
 
@@ -94,7 +94,7 @@ def check_windows(flows: Flows, release: FlowRelease) -> None:
 
 def steps_of_release(flows: Flows, release: FlowRelease) -> Ints:
     """Return the time step of the original that each step of the release is. A release may have fewer of them."""
-    require(release.intervals is None, "release: wanted rows of one time step each, but rows have intervals of time.")
+    require(release.intervals is None, "release: expected rows of one time step each, but rows have intervals of time.")
     if release.t is flows.t:
         return np.arange(flows.steps)
     place = np.searchsorted(flows.t, release.t)

@@ -80,7 +80,7 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
         )
         if not enough:
             raise TooManyBoxesError(
-                f"dyadic splits of this map and these flows need more than {8 * MAX_WORDS >> 30} GiB of memory; use "
+                f"dyadic splits of this map and these flows need more than {8 * MAX_WORDS >> 30} GiB of memory. Use "
                 f"{Option('splits', 'tree')}."
             )
         return BuiltBoxes(boxes, splits, (origins.cost[boxes.origin] + origins.cost[boxes.destination]) * boxes.volume)

@@ -236,7 +236,7 @@ class BoxSpace:
         kept, p, q, cost, suppressed = search(*given, budget, begin_search(*first.as_integer_ratio()), arrays)
         if not kept:
             raise BudgetError(
-                f"wanted at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
+                f"Expected at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
                 f"{suppressed:,} trips; allow more with {Option('suppress')}, "
                 f"or larger areas with {Option('max_area_km2')}."
             )
@@ -434,5 +434,5 @@ def check_exact(cost: int) -> None:
     if cost >= MAX_COST:
         raise InputError(
             f"the trips of a time step times the tiles (or hectares) of the map must be below {MAX_COST:.1e} to be added "
-            "exactly; use larger zones, shorter time steps or another objective."
+            "exactly. Use larger zones, shorter time steps or another objective."
         )

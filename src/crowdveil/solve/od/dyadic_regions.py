@@ -163,7 +163,7 @@ def _explore(x: Ints, y: Ints, span: int) -> tuple[list[Ints], list[list[tuple[i
         at += 1
         if len(found) > MAX_REGIONS:
             raise InputError(
-                f"dyadic splits of {len(x):,} zones give too many regions; use {Option('splits', 'tree')} for such a map."
+                f"dyadic splits of {len(x):,} zones give too many regions. Use {Option('splits', 'tree')} for such a map."
             )
     return found, halves
 

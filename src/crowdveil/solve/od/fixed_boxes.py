@@ -33,7 +33,7 @@ def release_fixed_boxes(
     made_of = areas.offsets, areas.tiles, len(data.zones)
     box, twice = assign_rows(data.offsets, data.origin, data.destination, rows, *made_of)
     if twice:
-        raise InputError("partition", "its boxes overlap; give one whose boxes are disjoint.")
+        raise InputError("partition", "its boxes overlap. Give one whose boxes are disjoint.")
     inside = np.flatnonzero(box >= 0)
     keys, group = np.unique(data.step[inside] * max(boxes, 1) + box[inside], return_inverse=True)
     volume, crowd = count_groups(data, inside, group, len(keys))

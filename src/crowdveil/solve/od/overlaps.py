@@ -150,12 +150,12 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     import shapely
 
     if zones.kind in ("ids", "centroids"):
-        raise InputError("the zones to reconstruct on need outlines; give polygons, a grid or H3 cells.")
+        raise InputError("the zones to reconstruct on need outlines. Give polygons, a grid or H3 cells.")
     if len(shapes) and np.all(np.isin(shapely.get_type_id(shapes), (0, 4))):
         return _points_in(shapes, zones)
     if np.any(~np.isin(shapely.get_type_id(shapes), (3, 6))):
         raise InputError(
-            f"some areas of the release have no outline; give the zones that it was made with by {Option('zones')}."
+            f"some areas of the release have no outline. Give the zones that it was made with by {Option('zones')}."
         )
     targets = zones.outlines(np.arange(len(zones), dtype=np.int32))
     bounds = np.concatenate([shapely.bounds(shapes), shapely.bounds(targets)])

@@ -125,7 +125,7 @@ def check_person_ids(data: Flows) -> None:
     """Raise unless people of different flows can be distinguished, where k counts people."""
     if data.k_unit == "people" and data.person_ids is None and len(data):
         raise InputError(
-            "people of different flows cannot be added up; give trips with a column of users, not flows (in Python, read "
+            "people of different flows cannot be added up. Give trips with a column of users, not flows (in Python, read "
             "them with members=True)."
         )
 

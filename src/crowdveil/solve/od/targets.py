@@ -120,7 +120,7 @@ class Targets:
         if best is None:
             raise InputError(
                 Option("v_target"),
-                f"origins below k hold more than may be suppressed; choose a larger v_target, auto, or a larger share "
+                f"origins below k hold more than may be suppressed. Choose a larger v_target, auto, or a larger share "
                 f"with {Option('suppress')}: at least {min(needed):,} trips must be suppressed here.",
             )
         return best

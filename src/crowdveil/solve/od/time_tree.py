@@ -154,11 +154,11 @@ def checked_step(step_s: int | None) -> int:
     """Return the seconds of a time step; raise where intervals cannot be made of it."""
     if step_s is None:
         raise InputError(
-            f"intervals of time need time steps, but the data have none; give a column of times and {Option('step', '1h')}."
+            f"intervals of time need time steps, but the data have none. Give a column of times and {Option('step', '1h')}."
         )
     if DAY_S % step_s:
         raise InputError(
-            f"intervals of time need time steps that divide a day, but these have {step_s:,} seconds; choose another "
+            f"intervals of time need time steps that divide a day, but these have {step_s:,} seconds. Choose another "
             f"{Option('step')}."
         )
     return step_s

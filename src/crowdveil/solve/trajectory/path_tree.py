@@ -64,7 +64,7 @@ class PathTree:
         """Cut paths into legs and pieces."""
         require(
             bool(np.isfinite(paths.x).all() and np.isfinite(paths.y).all()),
-            "trajectories: positions on opposite sides of the globe cannot be compared in meters; take a part of them.",
+            "trajectories: positions on opposite sides of the globe cannot be compared in meters. Take a part of them.",
         )
         points = np.diff(paths.offsets)
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(points - (points > 1))])

@@ -111,7 +111,7 @@ class Clustering:
             raise InputError(
                 Option("pivot_path"),
                 f"exact takes the distances of all pairs, and so at most {MAX_FOR_EXACT_PATHS:,} trajectories, "
-                f"but got {n:,}; use sketched.",
+                f"got {n:,}. Use sketched.",
             )
         squares = np.zeros((n, n), np.float64)
         for i in range(n):

@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.time_axis import DAY_S, hour_of_week
 from crowdveil.model.trajectories import Trajectories
 
 TripRule = Literal["first-last", "transitions", "stays", "home-work"]
-HOUR, DAY = 3600, 86400
 NIGHT, WORK = (20, 7), (9, 17)
 """Hours of the local day at home (from 20 to 7) and at work (from 9 to 17, Monday to Friday)."""
 CELL_DEGREES = 1e-3
@@ -76,8 +76,8 @@ def home_work(data: Trajectories, wall: Ints) -> TripEnds:
     workplace.
     """
     person = np.repeat(data.person, np.diff(data.offsets))
-    hour, day = wall % DAY // HOUR, wall // DAY
-    weekday = (day + 3) % 7  # 1970-01-01 was a Thursday
+    day = wall // DAY_S
+    weekday, hour = np.divmod(hour_of_week(wall), 24)
     at_night = (hour >= NIGHT[0]) | (hour < NIGHT[1])
     at_work = (hour >= WORK[0]) & (hour < WORK[1]) & (weekday < 5)
     # The hours after midnight belong to the night before.

@@ -50,7 +50,7 @@ def merged_tiles(zones: Zones, tile: Indices, level: Ints, least: int) -> Ints:
     if len(levels) * high * wide >= 2**63:
         raise InputError(
             Option("tile_size_m"),
-            "there are more tiles and levels of time than can be numbered; choose larger tiles or a longer time interval.",
+            "there are more tiles and levels of time than can be numbered. Choose larger tiles or a longer time interval.",
         )
     place = (rank * high + zones.row[tile] + 1) * wide + zones.column[tile] + 1
     cell, of_point, n = np.unique(place, return_inverse=True, return_counts=True)
@@ -175,6 +175,6 @@ def _check_combinations(visits: Visits, size: int) -> None:
     if visits.combinations(size) > MAX_COMBINATIONS:
         raise InputError(
             Option("knowledge"),
-            f"{visits.combinations(size):,} combinations of {size} visits are more than can be counted; choose less "
+            f"{visits.combinations(size):,} combinations of {size} visits are more than can be counted. Choose less "
             "knowledge, larger tiles or a longer time interval, or cut trajectories into shorter ones.",
         )

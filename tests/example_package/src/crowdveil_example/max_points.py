@@ -13,7 +13,7 @@ from crowdveil.run.filters import FilterKind
 def keeps(data: Trajectories, values: tuple[str, ...], tz: str) -> Mask:
     """Return whether each trajectory has at most so many points."""
     if len(values) != 1 or not values[0].isdigit():
-        raise ParameterError(Option("max_points"), "wanted a whole number of points.")
+        raise ParameterError(Option("max_points"), "Expected a whole number of points.")
     return np.diff(data.offsets) <= int(values[0])
 
 

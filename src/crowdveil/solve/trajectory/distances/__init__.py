@@ -46,13 +46,30 @@ DISTANCES: tuple[DistanceKind, ...] = (
     ),
     DistanceKind(
         "dtw",
-        lambda paths, weight: Warped(paths, added=True),
+        lambda paths, weight: Warped(paths, "dtw"),
         "Dynamic time warping: the least sum of meters apart over a walk along both; times do not count.",
     ),
     DistanceKind(
         "discrete-frechet",
-        lambda paths, weight: Warped(paths, added=False),
+        lambda paths, weight: Warped(paths, "discrete-frechet"),
         "Discrete Fréchet distance: the least longest meters apart over a walk along both; times do not count.",
+    ),
+    DistanceKind(
+        "frechet",
+        lambda paths, weight: Warped(paths, "frechet"),
+        "Fréchet distance: the shortest leash with which both can be walked, legs included; times do not count.",
+    ),
+    DistanceKind(
+        "edr",
+        lambda paths, weight: Warped(paths, "edr"),
+        "Edit distance on real sequences: share of points to insert, delete or replace, times the 100 m within which points are "
+        "equal; times do not count.",
+    ),
+    DistanceKind(
+        "lcss",
+        lambda paths, weight: Warped(paths, "lcss"),
+        "Share of the shorter one's points that are not in the longest common subsequence, times the 100 m within which points "
+        "are equal; times do not count.",
     ),
     DistanceKind(
         "frechet-manhattan",

@@ -40,7 +40,7 @@ class Paths:
         # A point opposite to the middle of the data has no place on the plane.
         require(
             bool(np.isfinite(x).all() and np.isfinite(y).all()),
-            "trajectories: positions on opposite sides of the globe cannot be compared in meters; take a part of them.",
+            "trajectories: positions on opposite sides of the globe cannot be compared in meters. Take a part of them.",
         )
         x, y, seconds = (frozen(column, np.float64) for column in (x, y, t))
         return cls(x, y, seconds, offsets)

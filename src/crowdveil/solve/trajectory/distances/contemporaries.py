@@ -43,7 +43,7 @@ class Contemporaries:
             raise InputError(
                 Option("distance"),
                 f"{pairs:,} pairs of trajectories are on their way at the same time, and at most {MAX_EDGES:,} "
-                "can be held; use the spatiotemporal distance where there is a choice, or fewer trajectories.",
+                "can be held. Use the spatiotemporal distance where there is a choice, or fewer trajectories.",
             )
         first, second, length = edges(order, start, end, *paths.points, pairs)
         # Indices of 32 bits: shortest paths in the oldest scipy that is supported take no others.

@@ -1,29 +1,40 @@
-"""Classical distances between paths: dynamic time warping and the discrete Fréchet distance."""
+"""Classical distances between paths: dynamic time warping, Fréchet distances, edit distance and longest common subsequence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory.distances.base import Paths
 
+MATCH_M = 100.0
+"""Meters in x and in y within which points are equal for edits and common subsequences; an edit counts as much."""
+
 
 @dataclass(frozen=True, eq=False)
 class Warped:
-    """The least sum (dynamic time warping) or the least maximum (discrete Fréchet) of meters apart over all walks along both."""
+    """Distances of one pair of paths at a time, without their times."""
 
     paths: Paths
-    added: bool
+    kind: Literal["dtw", "discrete-frechet", "frechet", "edr", "lcss"]
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
         """Return distances from any path to trajectories of the data."""
-        from crowdveil.kernels.trajectory.warping import warped_distances
+        found = [self._one(path[0], path[1], *self.paths.one(i)[:2]) for i in to.tolist()]
+        return np.array(found, np.float64)
 
-        found = np.empty(len(to), np.float64)
-        warped_distances(path[0], path[1], to, self.paths.x, self.paths.y, self.paths.offsets, self.added, found)
-        return found
+    def _one(self, own_x: Floats, own_y: Floats, x: Floats, y: Floats) -> float:
+        from crowdveil.kernels.trajectory.continuous_frechet import continuous_frechet
+        from crowdveil.kernels.trajectory.warping import edit_distance, warped_distance
+
+        if self.kind == "frechet":
+            return continuous_frechet(own_x, own_y, x, y)
+        if self.kind in ("edr", "lcss"):
+            return MATCH_M * edit_distance(own_x, own_y, x, y, MATCH_M, self.kind == "lcss")
+        return warped_distance(own_x, own_y, x, y, self.kind == "dtw")
 
     def from_one(self, i: int, to: Ints) -> Floats:
         """Return distances from a trajectory of the data to others."""
