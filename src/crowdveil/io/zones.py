@@ -108,7 +108,13 @@ def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | No
 
 
 def read_tile_values(
-    data: Any, column: str | None, zones: Zones, *, zone_id: str | None = None, notes: ReadNotes | None = None
+    data: Any,
+    column: str | None,
+    zones: Zones,
+    *,
+    zone_id: str | None = None,
+    notes: ReadNotes | None = None,
+    option: str = "weight",
 ) -> Floats:
     """Return a weight of each zone (population, floor area, jobs) from a table or a file of zones; NaN if it has none.
 
@@ -128,7 +134,7 @@ def read_tile_values(
         column = others[0]
     elif column not in table.column_names:
         raise InputError(
-            name, f"there is no column {column} for {Option('weight')}. Name one of {', '.join(table.column_names)}."
+            name, f"there is no column {column} for {Option(option)}. Name one of {', '.join(table.column_names)}."
         )
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)
