@@ -296,7 +296,8 @@ def expected(error: Any) -> str:
 
 def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
     """Return the error for a parameter that does not exist, with the nearest one where one is near."""
-    near = get_close_matches(name, known, n=1, cutoff=0.7)
+    begun = [each for each in known if each.startswith(name)]
+    near = begun or get_close_matches(name, known, n=1, cutoff=0.7)
     hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known) or 'none'}."
     return ParameterError(Option(name), f"there is no such parameter. {hint}")
 
