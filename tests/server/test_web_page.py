@@ -151,7 +151,7 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
         named(visit, enters="origin", leaves="destination", left="time", card="user")
         page.wait_for_selector(".fine")
         page.wait_for_function("() => document.querySelector('.findings').textContent.includes('k counts people')")
-        assert page.is_visible("#f-suppress") and not page.is_visible("#f-min_pois"), "what matters most is shown"
+        assert page.is_visible("#f-suppress") and not page.is_visible("#f-max_area_km2"), "what matters most is shown"
         page.fill("#f-step", "all")
         page.select_option("#method", "suppression")
         page.click("button:has-text('INSEE')")

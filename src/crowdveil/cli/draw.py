@@ -205,11 +205,10 @@ def _words(metavar: str) -> str:
 
 def perform(verb: Verb, task: Task, server: RemoteTarget | None = None, *, as_json: bool = False) -> None:
     """Run a task, here or on a server, and print what it found and where it was written."""
-    known = [n for model in (*verb.options(task.name), *verb.local(task.name)) for n in model.model_fields]
-    known += [n for model in verb.remote(task.name) for n in model.model_fields]
+    models = (*verb.options(task.name), *verb.local(task.name), *verb.remote(task.name))
     for option in task.values:
-        if option not in known:
-            raise no_such_parameter(option, known)
+        if not any(option in model.model_fields for model in models):
+            raise no_such_parameter(option, [name for model in verb.options(task.name) for name in model.model_fields])
     if server is not None:
         outcome = send(server, verb, task, as_json=as_json)
         if outcome is None:

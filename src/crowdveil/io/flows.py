@@ -22,8 +22,7 @@ from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import Tiling, by_coordinates, usable_coordinates, zones_for
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import refuse_spread
-from crowdveil.io.values import encode_ids
-from crowdveil.io.weights import find_unusable_weights, to_weight_units
+from crowdveil.io.values import encode_ids, find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.time_axis import DEFAULT_STEP, Clock, TimeAxis, step_seconds

@@ -23,8 +23,7 @@ from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, execute, fetch, is_pattern, quote_literal
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdReader, with_trips
-from crowdveil.io.values import encode_ids
-from crowdveil.io.weights import read_weight_sums
+from crowdveil.io.values import encode_ids, read_weight_sums
 from crowdveil.model.arrays import Indices, Ints, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit, rounded
 from crowdveil.model.time_axis import TimeAxis

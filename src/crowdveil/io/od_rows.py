@@ -14,7 +14,13 @@ from crowdveil.errors import InputError, Option, rows_that
 from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
-from crowdveil.io.person_ids import DistinctPeople, count_case_variants, normalized_ids, note_case_variants
+from crowdveil.io.person_ids import (
+    DistinctPeople,
+    count_case_variants,
+    normalized_ids,
+    note_case_variants,
+    refuse_other_spelling,
+)
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import (
@@ -25,9 +31,15 @@ from crowdveil.io.times import (
     odd_times,
     read_seconds,
 )
-from crowdveil.io.values import comma_reason, decimal_commas, encode_ids, natural_key, read_floats
-from crowdveil.io.weights import find_unusable_weights, to_weight_units
-from crowdveil.io.zone_ids import refuse_other_spelling
+from crowdveil.io.values import (
+    comma_reason,
+    decimal_commas,
+    encode_ids,
+    find_unusable_weights,
+    natural_key,
+    read_floats,
+    to_weight_units,
+)
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.model.flows import WEIGHT_UNITS
 from crowdveil.model.tessellation import locate

@@ -1,7 +1,8 @@
-"""Normalize ids of people and trajectories, so that no person counts twice and no missing id counts as a person."""
+"""Normalize ids of people, trajectories and zones, so that no person counts twice and no missing id counts as a person."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import normalize
@@ -14,6 +15,7 @@ from crowdveil.errors import InputError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import MISSING
 from crowdveil.io.values import one_array
+from crowdveil.model.zones import Zones
 
 _NUMBER = r"^[+-]?\d+(\.\d*)?$"
 _ODD_NUMBER = r"^(\+|-?0\d|-0|-?\d+\.)"
@@ -122,6 +124,20 @@ def count_case_variants(ids: Any) -> int:
     groups = pc.value_counts(pc.utf8_lower(ids)).field("counts")
     several = groups.filter(pc.greater(groups, 1))
     return int(pc.sum(several).as_py() or 0)
+
+
+def refuse_other_spelling(unknown: Iterable[str], zones: Zones, what: str) -> None:
+    """Raise if unknown ids differ from an id of the zones only in the spelling of a number, or in blanks."""
+    present = [name for name in unknown if name]
+    if not present:
+        return
+    known = set(normalized_ids(pa.array([str(i) for i in zones.ids], pa.string()), what).to_pylist()) - {None}
+    if known.intersection(normalized_ids(pa.array(present, pa.string()), what).to_pylist()):
+        raise InputError(
+            what,
+            "ids differ from those of the zones only in spelling (01 and 1 where leading zeros were lost, or 193.0 and 193) "
+            "or in blanks; write them alike in both files.",
+        )
 
 
 @dataclass

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from crowdveil.io.formulas import escape_formulas
-from crowdveil.io.tables import COMPRESSION, check_ending, csv_write_options
+from crowdveil.io.tables import COMPRESSION, check_ending, csv_write_options, escape_formulas
 from crowdveil.io.times import iso_times
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Labels

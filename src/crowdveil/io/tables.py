@@ -1,4 +1,9 @@
-"""Write tables of flows and trajectories as plain files, as read, not anonymized."""
+"""Write tables of flows and trajectories as plain files, as read, not anonymized.
+
+Text in a CSV that a spreadsheet would run as a formula is escaped by a leading apostrophe: a zone name is untrusted, and
+`=HYPERLINK(…)` would run in the reader's spreadsheet. Tables of a release are read with `unescape_formulas`, which restores the
+names. Plain numbers, such as -5, are not escaped.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,6 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import Option, OutputError
 from crowdveil.io.atomic import new_file
-from crowdveil.io.formulas import escape_formulas
 from crowdveil.io.times import iso_times
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -25,6 +29,9 @@ CHUNK_ROWS = 1 << 20
 """Rows of a chunk, which is a row group in Parquet."""
 _ENDINGS = (".csv", ".parquet", ".pq")
 _NEEDS_QUOTES = r'[",\r\n]'
+_FORMULA = r"^'*[=+\-@\t\r\n]"
+_ESCAPED = r"^'+[=+\-@\t\r\n]"
+_NUMBER = r"^[+\-]?(\d+\.?\d*|\.\d+|inf|nan)([eE][+\-]?\d+)?$"
 
 
 def check_ending(path: Path, *more: str, option: str = "output") -> None:
@@ -113,3 +120,34 @@ def write_trajectories(data: Trajectories, path: str | Path, *, overwrite: bool 
         if file.suffix.lower() == ".csv":
             table = table.set_column(2, "timestamp", iso_times(data.t, "UTC"))
         write_table(table, file, as_input=True)
+
+
+def escape_formulas(table: pa.Table) -> pa.Table:
+    """Return a table in which no text value is a formula."""
+    return _map_text(table, _escape)
+
+
+def unescape_formulas(table: pa.Table) -> pa.Table:
+    """Return the table as it was before `escape_formulas`."""
+    return _map_text(table, lambda column: _replace(column, _ESCAPED, lambda texts: pc.utf8_slice_codeunits(texts, 1)))
+
+
+def _escape(column: Any) -> Any:
+    found = _replace(column, _FORMULA, lambda texts: pc.binary_join_element_wise("'", texts, ""))
+    return found if found is column else pc.if_else(pc.match_substring_regex(column, _NUMBER), column, found)
+
+
+def _replace(column: Any, pattern: str, change: Any) -> Any:
+    """Change the texts that match; return the column itself if none does."""
+    matches = pc.match_substring_regex(column, pattern)
+    return pc.if_else(matches, change(column), column) if pc.any(matches).as_py() else column
+
+
+def _map_text(table: pa.Table, change: Any) -> pa.Table:
+    for number, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = table.column(number)
+            changed = change(column)
+            if changed is not column:
+                table = table.set_column(number, field, changed)
+    return table

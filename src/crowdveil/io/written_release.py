@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
-from crowdveil.io.formulas import unescape_formulas
+from crowdveil.io.tables import unescape_formulas
 from crowdveil.io.times import read_seconds
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.model.arrays import Floats, Ints, Mask

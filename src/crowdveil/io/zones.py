@@ -24,9 +24,9 @@ from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
 from crowdveil.io.geojson_reader import read_geojson
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.person_ids import refuse_other_spelling
 from crowdveil.io.source import Source, from_pandas, open_source
 from crowdveil.io.values import comma_reason, decimal_commas, natural_key, read_floats
-from crowdveil.io.zone_ids import refuse_other_spelling
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import in_one_piece, long_sides, wrapped
 from crowdveil.model.projection import centroids
@@ -108,7 +108,13 @@ def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | No
 
 
 def read_tile_values(
-    data: Any, column: str | None, zones: Zones, *, zone_id: str | None = None, notes: ReadNotes | None = None
+    data: Any,
+    column: str | None,
+    zones: Zones,
+    *,
+    zone_id: str | None = None,
+    notes: ReadNotes | None = None,
+    option: str = "weight",
 ) -> Floats:
     """Return a weight of each zone (population, floor area, jobs) from a table or a file of zones; NaN if it has none.
 
@@ -128,7 +134,7 @@ def read_tile_values(
         column = others[0]
     elif column not in table.column_names:
         raise InputError(
-            name, f"there is no column {column} for {Option('weight')}. Name one of {', '.join(table.column_names)}."
+            name, f"there is no column {column} for {Option(option)}. Name one of {', '.join(table.column_names)}."
         )
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)

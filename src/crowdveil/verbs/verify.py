@@ -102,7 +102,7 @@ VERB = Verb(
         ),
     ),
     output=lambda name: Output(json=True),
-    hidden=lambda name: frozenset(EitherReading.model_fields) - {"zones", "pois"},
+    hidden=lambda name: frozenset(EitherReading.model_fields) - {"zones"},
     help=lambda name: with_examples(
         HELP,
         "verify",
