@@ -35,7 +35,8 @@ from crowdveil.run.options import RunOptions
 from crowdveil.run.pipeline import run_stages
 from crowdveil.run.result import Result
 from crowdveil.run.spark import flows
-from crowdveil.run.spark.flows import SparkFlows, check_supported
+from crowdveil.run.spark.flows import SparkFlows
+from crowdveil.run.spark.sources import check_supported
 from crowdveil.run.stages import RunSpec
 from test_every_method import _on_grid
 
