@@ -168,18 +168,6 @@ def read_tile_labels(
     return found
 
 
-def read_points(table: pa.Table, shapes: Labels | None, name: str, notes: ReadNotes) -> tuple[Floats, Floats]:
-    """Return longitudes and latitudes of points, from their shapes or from columns."""
-    import shapely
-
-    if shapes is None:
-        points = _from_centroids(table, name, None, True, notes)
-    else:
-        refuse_rows(name, shapely.get_type_id(shapes) != 0, "are no points")
-        points = _from_shapes(shapes, [str(i) for i in range(len(shapes))], name)
-    return points.lon, points.lat
-
-
 def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
     """Return attributes, shapes in degrees of WGS84 (None for a plain table), and the name for messages."""
     import shapely
