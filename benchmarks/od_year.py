@@ -31,6 +31,8 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "joint": ("joint", {}),
     "joint-adaptive": ("joint", {"time_partition": "adaptive"}),
 }
+if SMALL:
+    del RUNS["atg-dual-auto"], RUNS["joint-adaptive"]
 
 
 def write_year(path: Path, matrices: int) -> None:

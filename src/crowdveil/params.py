@@ -92,16 +92,10 @@ class FlowParams(Params):
 
 
 class SizedAreas(FlowParams):
-    """How many tiles or points of interest a published area must contain, at least (l-diversity)."""
+    """How many tiles a published area must contain, at least (l-diversity)."""
 
     min_tiles: int = Field(1, ge=1, title="Fewest tiles of an area")
-    """Smallest number of tiles of a published area."""
-    min_inhabited_tiles: int = Field(0, ge=0, title="Fewest visited tiles of an area")
-    """Smallest number of visited tiles of a published area (l-diversity)."""
-    min_pois: int = Field(0, ge=0, title="Fewest points of interest of an area")
-    """Smallest number of points of interest of a published area (l-diversity); they come from the table of pois."""
-    min_poi_categories: int = Field(0, ge=0, title="Fewest categories of points of interest")
-    """Smallest number of different categories of the points of interest of a published area (l-diversity)."""
+    """Smallest number of tiles of a published area (l-diversity); see min_tiles_of for which tiles count."""
 
     @property
     def reporting(self) -> Reporting:
@@ -111,7 +105,7 @@ class SizedAreas(FlowParams):
     @property
     def extent(self) -> RegionExtent:
         """Return the limits of the size of published areas."""
-        return RegionExtent(self.min_tiles, self.min_inhabited_tiles, self.min_pois, self.min_poi_categories)
+        return RegionExtent(self.min_tiles)
 
 
 def _split(value: Any) -> Any:
@@ -302,7 +296,8 @@ def expected(error: Any) -> str:
 
 def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
     """Return the error for a parameter that does not exist, with the nearest one where one is near."""
-    near = get_close_matches(name, known, n=1, cutoff=0.7)
+    begun = [each for each in known if each.startswith(name)]
+    near = begun or get_close_matches(name, known, n=1, cutoff=0.7)
     hint = f"Did you mean {near[0]}?" if near else f"Known are {', '.join(known) or 'none'}."
     return ParameterError(Option(name), f"there is no such parameter. {hint}")
 

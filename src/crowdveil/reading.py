@@ -9,19 +9,22 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from crowdveil.errors import InputError, Option
 from crowdveil.io.columns import has_positions
 from crowdveil.io.flows import read_flows, with_tree
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import is_omx
 from crowdveil.io.partition import read_partition
-from crowdveil.io.points_of_interest import read_points_of_interest
 from crowdveil.io.source import open_source
+from crowdveil.io.tiling import Tiling
 from crowdveil.io.trajectories import read_trajectories
+from crowdveil.io.zones import VORONOI, is_voronoi, read_tile_values
 from crowdveil.model.canonical import canonical
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import VISITED, CountedTiles, Flows
 from crowdveil.model.folding import fold_steps
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trips import Trips
+from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 
 
@@ -75,9 +78,9 @@ class FlowReading(Reading):
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
     partition: Any = Field(None, title="Areas that were made before")
     """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
-    pois: Any = Field(None, title="Points of interest")
-    """Points of interest that areas must contain (min_pois): a table with lon, lat and optionally category, or of tiles and
-    their counts."""
+    min_tiles_of: str | None = Field(None, title="Tiles that count", json_schema_extra={"metavar": "COLUMN"})
+    """Tiles that count towards min_tiles: those in which this column of the zones, such as inhabitants or points of interest, is
+    above 0; or visited, for those in which a trip starts or ends."""
     step: Annotated[str | int | None, BeforeValidator(_as_text)] = Field(None, title="Length of a time step")
     """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
     fold: str | None = Field(None, title="Period to add up time steps")
@@ -122,8 +125,9 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
     given = {name: getattr(options, name) for name in type(options).model_fields}
     if takes is not Flows:
         return canonical(data if isinstance(data, Trajectories) else read_trajectories(data, notes=notes, **given))
-    partition, pois = given.pop("partition"), given.pop("pois")
-    return with_pois(with_partition(_read_flows(data, given, notes, person_ids), partition), pois, notes)
+    partition, column = given.pop("partition"), given.pop("min_tiles_of")
+    flows = with_partition(_read_flows(data, given, notes, person_ids), partition)
+    return with_counted_tiles(flows, column, given["zones"], given["zone_id"])
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
@@ -140,9 +144,20 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
     return flows if hierarchy is None else with_tree(flows, hierarchy)
 
 
-def with_pois(flows: Flows, pois: Any, notes: ReadNotes) -> Flows:
-    """Return flows with points of interest in their tiles; without a table of them, unchanged."""
-    return flows if pois is None else replace(flows, pois=read_points_of_interest(pois, flows.zones, notes))
+def with_counted_tiles(flows: Flows, column: str | None, zones: Any, zone_id: str | None) -> Flows:
+    """Return flows with the tiles that count; `column` of the `zones` is above 0 in them, or they are visited."""
+    if column is None:
+        return flows
+    if column == VISITED:
+        return replace(flows, counted=CountedTiles(column, flows.visited))
+    if zones is None or isinstance(zones, Zones) or Tiling.of(zones) is not None:
+        raise InputError(
+            Option("min_tiles_of"),
+            f"Expected zones from a file or table with a column {column}, or the word {VISITED}. Give {Option('zones')}.",
+        )
+    source = zones.removeprefix(VORONOI) if is_voronoi(zones) else zones
+    values = read_tile_values(source, column, flows.zones, zone_id=zone_id, option="min_tiles_of")
+    return replace(flows, counted=CountedTiles(column, values > 0))
 
 
 def with_partition(flows: Flows, partition: Any) -> Flows:

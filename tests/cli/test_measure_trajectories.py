@@ -198,7 +198,7 @@ def test_ids_of_a_release_are_never_taken_for_original_ids(command: Any, small_i
         assert "not paired with their originals" in content["notes"][0], release
         assert command("measure", "cabs.csv", release, "-m", "rmse", "--pairing", "kept-simple.csv").code == 0, release
     both = command("measure", "cabs.csv", "made/x", "--paired-by-id", "--pairing", "kept-simple.csv")
-    assert both.code == 2 and "leave one out" in both.sentence
+    assert both.code == 2 and "Leave one out" in both.sentence
     unknown = command("measure", "cabs.csv", "anonymized.csv", "--paired-by-id")
     assert unknown.code == 2 and "not in the original" in unknown.sentence
     with pytest.raises(ParameterError, match="holds flows"):

@@ -117,7 +117,7 @@ def cases() -> dict[str, Case]:
         ("joint", {"objective": "reconstruction"}),
         ("joint", {"max_area_km2": 8.0, "k": 3, "suppress": "30%"}),
         ("joint", {"min_tiles": 2}),
-        ("joint", {"min_inhabited_tiles": 2}),
+        ("joint", {"min_tiles": 2, "min_tiles_of": "visited"}),
         ("joint", {"aggregate_small": True}),
         ("joint", {"time_partition": "stable"}),
         ("joint", {"time_partition": "stable", "stable_by": "hour-of-day"}),

@@ -11,15 +11,10 @@ from written_flows import AREAS, written
 
 from crowdveil.guarantees import (
     GeneralizationLimit,
-    Guarantee,
     MaxArea,
-    MinInhabitedTiles,
-    MinPoiCategories,
-    MinPois,
     MinTiles,
 )
-from crowdveil.model.flows import Flows
-from crowdveil.model.points_of_interest import PointsOfInterest
+from crowdveil.model.flows import VISITED, CountedTiles, Flows
 from crowdveil.model.zones import Zones
 
 LARGE = {**AREAS, "cd": ["c", "d"], "wide": ["c", "d", "e", "f"]}
@@ -56,39 +51,31 @@ def _visited(*tiles: str) -> Flows:
     return Flows.from_rows(zones, 7200 * ones, origin, 0 * origin, ones, step_s=3600)
 
 
-def test_inhabited_tiles_need_the_original() -> None:
+def test_visited_tiles_need_the_original() -> None:
     rows = [(0, "ab", "wide", 10, 10)]
-    guarantee = MinInhabitedTiles(tiles=2)
+    guarantee = MinTiles(tiles=2, of=VISITED)
     alone = guarantee.check(written(rows, areas=LARGE))
     assert alone.outcome == "not checked"
     assert guarantee.check_with_flows(written(rows, areas=LARGE), _visited("a", "b", "c", "f")).holds
     finding = guarantee.check_with_flows(written(rows, areas=LARGE), _visited("a", "b", "f"))
-    assert finding.violated and finding.with_original and "1 name an area with fewer" in finding.detail
+    assert finding.violated and finding.with_original and "1 name a smaller area" in finding.detail
 
 
-def test_too_few_tiles_are_too_few_inhabited_ones() -> None:
-    finding = MinInhabitedTiles(tiles=2).check(written([(0, "a", "ab", 10, 10)]))
+def test_too_few_tiles_are_too_few_visited_ones() -> None:
+    finding = MinTiles(tiles=2, of=VISITED).check(written([(0, "a", "ab", 10, 10)]))
     assert finding.violated
 
 
-@pytest.mark.parametrize(
-    ("guarantee", "points", "holds"),
-    [
-        (MinPois(pois=3), [(0, 0, 2), (1, 0, 1), (2, -1, 3)], True),
-        (MinPois(pois=3), [(0, 0, 2), (1, 0, 1), (2, -1, 2), (1, 0, 5)], False),
-        (MinPoiCategories(categories=2), [(0, 0, 1), (1, 1, 1), (2, 0, 1), (5, 2, 1)], True),
-        (MinPoiCategories(categories=2), [(0, 0, 1), (1, 1, 1), (2, 0, 9), (5, 2, 0)], False),
-        (MinPoiCategories(categories=2), [(0, 0, 1), (1, 1, 1), (2, 0, 9), (5, -1, 1)], False),
-    ],
-)
-def test_points_of_interest_are_counted_in_the_areas_of_rows(
-    guarantee: Guarantee, points: list[tuple[int, int, int]], holds: bool
-) -> None:
+@pytest.mark.parametrize(("homes", "holds"), [("abcf", True), ("abf", False), ("cdef", False)])
+def test_only_tiles_that_count_are_counted(homes: str, holds: bool) -> None:
     release = written([(0, "ab", "wide", 10, 10)], areas=LARGE)
-    pois = PointsOfInterest(*(np.array(column) for column in zip(*points, strict=True)))
+    guarantee = MinTiles(tiles=2, of="inhabitants")
     assert guarantee.check(release).outcome == "not checked"
-    assert guarantee.check_with_flows(release, _visited("a")).outcome == "not checked", "without the table"
-    finding = guarantee.check_with_flows(release, replace(_visited("a"), pois=pois))
+    assert guarantee.check_with_flows(release, _visited("a")).outcome == "not checked", "without the column"
+    counted = CountedTiles("inhabitants", np.array([name in homes for name in "abcdef"]))
+    other = replace(_visited("a"), counted=counted._replace(of="shops"))
+    assert guarantee.check_with_flows(release, other).outcome == "not checked", "with another column"
+    finding = guarantee.check_with_flows(release, replace(_visited("a"), counted=counted))
     assert finding.with_original and finding.holds is holds and finding.violated is not holds
 
 

@@ -38,9 +38,6 @@ from crowdveil.guarantees import (
     KDeltaAnonymity,
     LocationsOnTileCenters,
     MaxArea,
-    MinInhabitedTiles,
-    MinPoiCategories,
-    MinPois,
     MinTiles,
     NoOwnPoints,
     OriginalPoints,
@@ -65,7 +62,6 @@ from crowdveil.guarantees.budget import within_budget
 from crowdveil.io.sectors import WrittenSectors, read_sectors
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.flows import Flows, trips_within
-from crowdveil.model.points_of_interest import PointsOfInterest
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 
@@ -120,11 +116,6 @@ def _no_sum(folder: Path) -> Finding:
     return sums.check(replace(derived.written, data=derived.written.data.slice(1)))
 
 
-def _with_points(volume: int) -> Flows:
-    """Flows with one point of interest, in the first tile."""
-    return replace(_flows(volume), pois=PointsOfInterest(*(np.array([value]) for value in (0, 0, 1))))
-
-
 A, B = [1.0, 2.0, 3.0], [5.0, 6.0, 7.0]
 VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     FlowKAnonymity: lambda _: FlowKAnonymity(k=13, k_unit="trips").check(written(ROW, k_unit="trips")),
@@ -135,11 +126,6 @@ VIOLATED: dict[type[Guarantee], Callable[[Path], Finding]] = {
     PeriodBudget: lambda _: PeriodBudget(suppress=0.1, k=5, period="all").check_with_flows(written(ROW), _flows(14)),
     GeneralizationLimit: lambda _: GeneralizationLimit(tiles=2).check(written([(0, "a", "ab", 12, 12)])),
     MinTiles: lambda _: MinTiles(tiles=2).check(written(ROW)),
-    MinInhabitedTiles: lambda _: MinInhabitedTiles(tiles=2).check_with_flows(written([(0, "a", "ab", 12, 12)]), _flows(12)),
-    MinPois: lambda _: MinPois(pois=2).check_with_flows(written([(0, "a", "ab", 12, 12)]), _with_points(12)),
-    MinPoiCategories: lambda _: MinPoiCategories(categories=2).check_with_flows(
-        written([(0, "a", "ab", 12, 12)]), _with_points(12)
-    ),
     MaxArea: lambda _: MaxArea(km2=3).check(written([(0, "a", "ab", 12, 12)])),
     WellFormedFlows: lambda _: WellFormedFlows().check(written([(0, "a", "b", 0, 12)])),
     TrueVolumes: lambda _: TrueVolumes().check_with_flows(written(ROW, k_unit="trips"), _flows(13)),
@@ -202,8 +188,8 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     of_flows: list[Guarantee] = [
         FlowKAnonymity(k=10, k_unit="trips"), DisjointFlows(), DifferentialPrivacy(epsilon=1, trips=1),
         SuppressionBudget(suppress=0.1, k=10), PeriodBudget(suppress=0.1, k=10, period="day"),
-        GeneralizationLimit(tiles=4), MinTiles(tiles=2), MinInhabitedTiles(tiles=2),
-        MinPois(pois=2), MinPoiCategories(categories=2), MaxArea(km2=9), WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
+        GeneralizationLimit(tiles=4), MinTiles(tiles=2, of="visited"), MaxArea(km2=9),
+        WellFormedFlows(), TrueVolumes(), BoundedVolumes(),
         SumsOfParent(parent="hours", sha256="0" * 64),
     ]  # fmt: skip
     of_walks: list[Guarantee] = [
@@ -222,8 +208,8 @@ def test_which_guarantees_files_alone_leave_open(tmp_path: Path) -> None:
     findings |= {p.name: p.check_sectors(sectors) for p in of_sectors}
     assert not any(finding.violated for finding in findings.values())
     assert {name for name, finding in findings.items() if finding.outcome is Outcome.NOT_CHECKED} == {
-        "differential-privacy", "suppression-budget", "period-budget", "sums-of-parent", "min-inhabited-tiles", "min-pois",
-        "min-poi-categories", "true-volumes", "bounded-volumes",
+        "differential-privacy", "suppression-budget", "period-budget", "sums-of-parent", "min-tiles",
+        "true-volumes", "bounded-volumes",
         "trajectory-k-anonymity", "segment-k-anonymity", "suppressed-trajectories", "suppressed-segments",
         "combination-k-anonymity", "original-points", "swapped-trajectories", "no-own-points",
         "shared-tile-pairs", "every-location-counted", "k-delta-anonymity",

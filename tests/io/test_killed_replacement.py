@@ -11,7 +11,6 @@ import pytest
 
 from crowdveil.errors import OutputError
 from crowdveil.io import atomic
-from crowdveil.run.spark import staging
 
 KILLED = """
 import json, os, shutil, signal, sys
@@ -129,75 +128,3 @@ def test_what_this_process_writes_is_not_taken_for_a_leftover(tmp_path: Path) ->
         atomic.remove_unfinished()  # what a process does that ends at once
         assert not folder.exists()
         folder.mkdir()
-
-
-class Local:
-    """Folders of this machine as a cluster's file system has them."""
-
-    def exists(self, address: str) -> bool:
-        return Path(address).exists()
-
-    def is_folder(self, address: str) -> bool:
-        return Path(address).is_dir()
-
-    def listed(self, address: str) -> list[tuple[str, int, int]]:
-        return [(path.name, 0, 0) for path in Path(address).iterdir()]
-
-    def make_folder(self, address: str) -> None:
-        Path(address).mkdir(parents=True)
-
-    def move(self, here: str, there: str) -> None:
-        Path(here).rename(there)
-
-    def remove(self, address: str) -> None:
-        if Path(address).exists():
-            atomic.shutil.rmtree(address)
-
-    def sibling(self, address: str, name: str) -> str:
-        return f"{Path(address).parent}/{name}"
-
-    def name(self, address: str) -> str:
-        return Path(address).name
-
-
-class KilledError(BaseException):
-    """Stands for a kill: nothing of ours runs after it."""
-
-
-@pytest.mark.parametrize("step", range(1, 6))
-def test_a_cluster_has_the_old_or_the_new_one_after_the_next_start(
-    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = str(tmp_path / "out")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "m").write_text("old")
-
-    class Dying(Local):
-        """Stops doing anything at a step."""
-
-        left = step
-
-        def _count(self) -> None:
-            self.left -= 1
-            if self.left <= 0:
-                raise KilledError
-
-        def make_folder(self, address: str) -> None:
-            self._count()
-            super().make_folder(address)
-
-        def move(self, here: str, there: str) -> None:
-            self._count()
-            super().move(here, there)
-
-        def remove(self, address: str) -> None:
-            if Path(address).exists():
-                self._count()
-                super().remove(address)
-
-    with pytest.raises(KilledError), staging.new_folder(Dying(), target, overwrite=True, mark="m") as aside:  # type: ignore[arg-type]
-        (Path(aside) / "m").write_text("new")
-    monkeypatch.setattr(atomic, "_alive", lambda process: False)
-    staging.recover(Local(), target)  # type: ignore[arg-type]
-    assert (tmp_path / "out" / "m").read_text() == ("old" if step < 4 else "new")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -22,8 +22,8 @@ from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.audit import Derivation
 from crowdveil.ledger.entries import Period, entries
 from crowdveil.ledger.examination import distinct
-from crowdveil.ledger.listing import entry_lines
 from crowdveil.ledger.store import Ledger
+from crowdveil.ledger.wording import entry_lines
 from crowdveil.model.zones import Zones
 from crowdveil.run.pipeline import Request, run
 

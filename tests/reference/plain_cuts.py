@@ -37,13 +37,9 @@ class PlainCuts:
     x: list[int]
     y: list[int]
     tile_cost: list[int]
-    visited: set[int]
+    counts: set[int]
     k: int
-    least: int = 1
-    inhabited: int = 0
-    pois: int = 0
-    categories: int = 0
-    points: list[list[int]] = field(default_factory=list)
+    least: int = 0
     scale: int = 0
     lost_cost: int = 0
     by_step: bool = False
@@ -52,13 +48,7 @@ class PlainCuts:
     left: list[Box] = field(default_factory=list)
 
     def fits(self, tiles: Tiles) -> bool:
-        points = [category for t in tiles if self.points for category in self.points[t]]
-        return (
-            len(tiles) >= self.least
-            and len(tiles & self.visited) >= self.inhabited
-            and len(points) >= self.pois
-            and len({*points}) >= self.categories
-        )
+        return len(tiles & self.counts) >= self.least
 
     def trimmed(self, box: Box) -> Box | None:
         """The box without empty strips, if that is wanted; None if it is too small to be published."""

@@ -207,10 +207,10 @@ def test_every_od_method_runs_on_trajectories_in_one_command(
     ("options", "sentence"),
     [
         ({"by": "transitions"}, "needs tiles"),
-        ({"by": "stays", "zones": "grid:1km"}, "leave it out"),
-        ({"by": "first-last", "stay_s": 5}, "leave it out"),
+        ({"by": "stays", "zones": "grid:1km"}, "Leave it out"),
+        ({"by": "first-last", "stay_s": 5}, "Leave it out"),
         ({"by": "stays", "stay_s": 10**6}, "no trip was found"),
-        ({"by": "transitions", "zones": "grid:100km"}, "choose smaller tiles"),
+        ({"by": "transitions", "zones": "grid:100km"}, "Choose smaller tiles"),
     ],
 )
 def test_what_cannot_be_read_as_trips_is_refused(options: dict[str, Any], sentence: str) -> None:

@@ -1,11 +1,10 @@
-"""What operators ask of the service: health, readiness, figures, logs, the audit log."""
+"""What operators ask of the service: readiness, figures, logs, the audit log, and the data directory."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +12,22 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
-from serving import Within, cabs, opened, post, put
+from serving import Within, asking, cabs, job_in, opened, post, put, token_id
 
 from crowdveil.cli.main import cli
+from crowdveil.errors import ParameterError
 from crowdveil.server import logs
 from crowdveil.server.app import make_app
 from crowdveil.server.queue.database import DatabaseUnavailableError
+from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.schema import jobs
-from crowdveil.server.queue.store import NewJob, new_id
+from crowdveil.server.queue.store import new_id
 from crowdveil.server.service import Service
 from crowdveil.server.workers.supervisor import FOLDER
 
 SECRET = "secret_name"
+JOB = "ab" * 16
 GENERALIZE = "/methods/simple-generalization/jobs"
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    with opened(tmp_path / "data", min_free_mib=0) as made:
-        yield made
 
 
 def figures(client: Within, **headers: str) -> dict[tuple[str, ...], float]:
@@ -94,9 +90,7 @@ def test_figures_of_jobs_and_requests(service: Service) -> None:
 
 def test_figures_need_a_scope(service: Service) -> None:
     for scopes, status in ((("metrics",), 200), (("submit", "read"), 403)):
-        token = service.tokens.create(scopes[0], scopes=scopes)
-        client = Within(make_app(service), Authorization=f"Bearer {token}")
-        assert client.get("/metrics").status_code == status
+        assert asking(service, scopes[0], scopes=scopes).get("/metrics").status_code == status
 
 
 def test_every_request_has_an_id_and_a_line(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,11 +144,10 @@ def log_of(service: Service) -> list[str]:
 
 
 def test_what_the_audit_log_covers(service: Service) -> None:
-    token = service.tokens.create("anna")
-    client = Within(make_app(service), Authorization=f"Bearer {token}")
+    client = asking(service, "anna")
     seen = client.post("/preview", files={"data": (f"{SECRET}.csv", cabs())})
     assert seen.status_code == 200
-    job = _done(service, service.tokens.all()[0]["id"])
+    job = job_in(service, token_id(service, "anna"), name=f"{SECRET}.csv")
     assert client.get(f"/jobs/{job}/result").status_code == 200
     for _ in range(2):
         assert client.get("/jobs", headers={"Authorization": f"Bearer {SECRET}"}).status_code == 401
@@ -163,23 +156,6 @@ def test_what_the_audit_log_covers(service: Service) -> None:
         "fetched a result",
     ]  # fmt: skip
     assert SECRET not in json.dumps(service.store.log())
-
-
-def _done(service: Service, owner: str) -> str:
-    """A job that is done."""
-    new = NewJob(new_id(), owner, "anonymize", "joint", {}, {"data": f"{SECRET}.csv"})
-    service.files.receive(new.id)
-    service.files.accept(new.id)
-    service.store.add(new, 10)
-    job = service.store.claim("host:1", 60)
-    assert job is not None and job.lease is not None
-    run = service.files.run(job.id, job.lease)
-    run.mkdir()
-    (run / "x.csv").write_text("x")
-    service.store.finish(
-        job, {"lease": job.lease, "name": "x.csv", "bytes": 1, "sha256": "00", "media_type": "text/csv"}
-    )
-    return job.id
 
 
 def run(*arguments: str) -> str:
@@ -203,3 +179,88 @@ def test_old_lines_are_removed(service: Service) -> None:
     assert log_of(service) == ["did something"]
     service.store.forget(-1.0)
     assert log_of(service) == []
+
+
+# The data directory
+
+
+def made(folder: Path) -> Path:
+    """A data directory with a token."""
+    assert run("server", "token", "create", "anna", "--data-dir", str(folder))
+    return folder
+
+
+def kept(folder: Path, days: float = 1.0) -> Path:
+    """The folder of a job that ended a while ago."""
+    run = folder / "jobs" / JOB / f"run-{'cd' * 16}"
+    run.mkdir(parents=True)
+    (run / "release.zip").write_bytes(b"good")
+    for path in (run / "release.zip", run, run.parent):
+        os.utime(path, (time.time() - days * 86_400,) * 2)
+    return run.parent
+
+
+def state(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Names, modes and contents of all there is."""
+    paths = [folder, *sorted(folder.rglob("*"))]
+    return {str(p): (p.stat().st_mode, p.read_bytes() if p.is_file() else b"") for p in paths}
+
+
+@pytest.mark.parametrize("contents", ["incoming/2024/report.pdf", "notes.txt"])
+def test_a_folder_with_other_contents_is_refused(tmp_path: Path, contents: str) -> None:
+    (tmp_path / contents).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / contents).write_text("theirs")
+    tmp_path.chmod(0o755)
+    before = state(tmp_path)
+    for url in (None, "postgresql://nobody@127.0.0.1:1/x"):
+        with pytest.raises(ParameterError, match="Expected an empty folder or a data directory"):
+            opened(tmp_path, url)
+    assert state(tmp_path) == before
+
+
+def test_an_empty_mount_point_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "lost+found").mkdir()
+    opened(tmp_path).store.db.close()
+    assert (tmp_path / "jobs").exists()
+
+
+def test_commands_that_read_change_nothing(tmp_path: Path) -> None:
+    folder = made(tmp_path / "data")
+    for path in (folder, folder / "jobs"):
+        path.chmod(path.stat().st_mode | 0o055)
+    before = state(folder)
+    for command in (["token", "list"], ["audit"]):
+        assert run("server", *command, "--data-dir", str(folder)) and state(folder) == before, command
+    other = tmp_path / "other"
+    other.mkdir(mode=0o755)
+    for place in (other, tmp_path / "missing"):
+        with pytest.raises(ParameterError, match="Expected the data directory of a service"):
+            run("server", "token", "list", "--data-dir", str(place))
+    assert list(other.iterdir()) == [] and other.stat().st_mode & 0o777 == 0o755 and not (tmp_path / "missing").exists()
+
+
+def test_a_lost_database_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path / "data")
+    results = kept(folder)
+    for path in folder.glob("jobs.sqlite*"):
+        path.unlink()
+    with pytest.raises(ParameterError, match="or restore it from a backup"):
+        opened(folder)
+    (folder / "jobs.sqlite").write_text("no database, but a text that is longer than the header of one")
+    with pytest.raises(ParameterError, match="is no database"):
+        opened(folder)
+    assert results.exists()
+
+
+def test_folders_of_no_job_are_removed_after_a_while(tmp_path: Path) -> None:
+    folder = made(tmp_path / "data")
+    old, strange = kept(folder), folder / "jobs" / "not-an-id"
+    strange.mkdir()
+    os.utime(strange, (0, 0))
+    files = Files(folder)
+    files.receive("ef" * 16)
+    files.accept("ef" * 16)
+    with opened(folder) as service:
+        service.tidy()
+    assert not old.exists() and strange.exists()
+    assert files.job("ef" * 16).exists(), "a job that is just being added"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,6 +159,20 @@ def test_the_environment_of_a_confined_process_has_nothing_of_the_service() -> N
     clean = clean_environment(given, Path("/x/tmp"))
     assert clean["PATH"] == "/bin" and clean["TMPDIR"] == clean["HOME"] == "/x/tmp" and clean["PROJ_NETWORK"] == "OFF"
     assert not set(given) - {"PATH"} & set(clean)
+
+
+@each_way
+def test_no_token_is_in_the_process_of_a_job(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service holds tokens in its memory, and its operator may have one in the environment."""
+    token = f"cv_{secrets.token_urlsafe(32)}"
+    for name in ("CROWDVEIL_TOKEN", "CROWDVEIL_DATABASE_URL", "AUTHORIZATION"):
+        monkeypatch.setenv(name, f"Bearer {token}")
+    assert run(tmp_path, how, {"secrets": True}) == {"found": []}
+    monkeypatch.setattr(sandbox, "clean_environment", lambda given, temporary: dict(given))
+    (tmp_path / "free").mkdir()
+    assert "environment" in run(tmp_path / "free", NOTHING, {"secrets": True})["found"], (
+        "otherwise nothing is looked for"
+    )
 
 
 def test_no_folder_above_the_jobs_own_is_readable(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_the_whole_job_for_trips(browser: Any, busy: Running, files: Path, tmp_p
         named(visit, enters="origin", leaves="destination", left="time", card="user")
         page.wait_for_selector(".fine")
         page.wait_for_function("() => document.querySelector('.findings').textContent.includes('k counts people')")
-        assert page.is_visible("#f-suppress") and not page.is_visible("#f-min_pois"), "what matters most is shown"
+        assert page.is_visible("#f-suppress") and not page.is_visible("#f-max_area_km2"), "what matters most is shown"
         page.fill("#f-step", "all")
         page.select_option("#method", "suppression")
         page.click("button:has-text('INSEE')")
@@ -368,7 +368,7 @@ def test_a_date_format_is_chosen_by_an_example_and_previewed(browser: Any, busy:
     (tmp_path / "dates.csv").write_text("origin,destination,time\n" + rows)
     with inside(browser, busy) as visit:
         visit.choose(tmp_path / "dates.csv", ".message .times")
-        assert "could begin with the day or with the month" in visit.message()
+        assert "Name the form of the times with “Date and time format”" in visit.message()
         visit.page.locator(".message button:has-text('31/12/2026 23:59')").first.click()
         visit.page.wait_for_selector(".fine")
         visit.page.evaluate(OPEN_ALL)

@@ -59,12 +59,12 @@ def test_cuts_are_those_of_the_plain_twin(data: Flows, kind: str, draw: st.DataO
     n, steps = len(data.zones), 1 if kind == "step" else data.steps
     rows = sorted((r for step in range(steps) for r in rows_of(data, step)), key=lambda r: (r.origin, r.step))
     x, y, cost = (draw.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)) for _ in range(3))
-    visited = {t for r in rows for t in (r.origin, r.destination)}
+    counts = draw.draw(
+        st.sampled_from([{*range(n)}, {t for r in rows for t in (r.origin, r.destination)}, {*range(0, n, 2)}])
+    )
     plain = PlainCuts(
-        x, y, cost, visited,
-        k=draw.draw(st.integers(2, 12)), least=draw.draw(st.integers(1, 2)),
-        inhabited=draw.draw(st.integers(0, 2)), pois=draw.draw(st.integers(0, 2)), categories=draw.draw(st.integers(0, 2)),
-        points=draw.draw(st.lists(st.lists(st.integers(0, 3), max_size=3), min_size=n, max_size=n)),
+        x, y, cost, counts,
+        k=draw.draw(st.integers(2, 12)), least=draw.draw(st.integers(0, 2)),
         scale=draw.draw(st.sampled_from([0, 1000])),
         by_step=kind == "by_step", trip_cost=draw.draw(st.integers(0, 5)) if kind == "window" else 0,
         steps=steps if kind == "window" else 1,
@@ -86,13 +86,9 @@ def test_cuts_are_those_of_the_plain_twin(data: Flows, kind: str, draw: st.DataO
     columns.append([r.step if plain.by_step else 0 for r in rows])
     flows = CutFlows(*map(_ints, columns), *_members(rows, by_step=plain.by_step))
     rules = CutRules(
-        plain.k, plain.least, plain.inhabited, plain.pois, plain.categories, plain.scale, plain.lost_cost, multiplier
+        plain.k, plain.least, plain.scale, plain.lost_cost, multiplier
     )  # fmt: skip
-    points = [len(p) for p in plain.points]
-    tiles = TilePlaces(
-        *map(_ints, (x, y, cost, [t in visited for t in range(n)], points)),
-        *_flat([frozenset(p) for p in plain.points]),
-    )
+    tiles = TilePlaces(*map(_ints, (x, y, cost, [t in counts for t in range(n)])))
     pieces = refine_boxes(contents, flows, tiles, rules, rest, True)
     expected = plain.refine(listed, multiplier, rest)
     found = [

@@ -21,8 +21,8 @@ from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run import pipeline, releases
-from crowdveil.run.spark import trajectory_backend
-from crowdveil.run.spark.trajectory_backend import NO_ATTACK
+from crowdveil.run.spark import trajectories
+from crowdveil.run.spark.trajectories import NO_ATTACK
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 
@@ -50,7 +50,7 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts so small that there are many."""
-    monkeypatch.setattr(trajectory_backend, "PARTITION_POINTS", 800)
+    monkeypatch.setattr(trajectories, "PARTITION_POINTS", 800)
 
 
 def _same(tmp_path: Path, here: Any, there: Any) -> None:
@@ -61,8 +61,11 @@ def _same(tmp_path: Path, here: Any, there: Any) -> None:
     assert areas[0].exists() == areas[1].exists()
     if areas[0].exists():
         assert json.loads(areas[0].read_text()) == json.loads(areas[1].read_text())
-    for part in ("method", "k_unit", "guarantees", "cost"):
+    for part in ("k", "k_unit", "step_seconds", "time_zone", "guarantees", "cost"):
         assert here.manifest[part] == there.manifest[part], part
+    facts = here.manifest["method"]["facts"]
+    facts.pop("continuity", None)  # an attack on all trajectories at once
+    assert there.manifest["method"]["facts"] == facts
     assert here.cost[:2] == there.cost[:2]
     assert here.manifest["input"]["dropped"] == there.manifest["input"]["dropped"]
     notes = sorted([*here.manifest["input"]["notes"], NO_ATTACK])
@@ -205,7 +208,7 @@ def test_what_is_wrong_is_one_sentence_and_leaves_nothing(spark: Any, city: Path
         run(k=5_000)
     with pytest.raises(ParameterError, match="cannot be done in partitions, since the weight of time"):
         run(time_weight="mobidatalab")
-    with pytest.raises(ParameterError, match="pairing= shows the original"):
+    with pytest.raises(ParameterError, match="the original does not leave the cluster"):
         run(pairing=tmp_path / "pairs.csv")
     with pytest.raises(ParameterError, match="swapmob cannot be done in partitions"):
         crowdveil.anonymize(str(city / "drives.parquet"), tmp_path / "out", method="swapmob", spark=spark)

@@ -3,50 +3,42 @@
 from __future__ import annotations
 
 import json
-import pickle
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb_cluster
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from duckdb_cluster import DuckdbCluster, Frame
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil import testing
-from crowdveil.errors import InputError, ParameterError
-from crowdveil.guarantees import CombinationKAnonymity, TrajectoryKAnonymity, WellFormedTrajectories
+from crowdveil.errors import ParameterError
+from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity, WellFormedTrajectories
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_writer import trajectory_table
-from crowdveil.io.source import open_source
-from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.trajectories import read_trajectories
-from crowdveil.io.trajectory_points import find_point_columns, no_value_reason
-from crowdveil.methods.base import Facts, Method
+from crowdveil.io.written_release import file_hash
+from crowdveil.methods.base import Method
 from crowdveil.model.canonical import canonical, numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Extent, Outline, Trajectories
 from crowdveil.progress import no_progress
-from crowdveil.reading import READINGS
+from crowdveil.reading import READINGS, TrajectoryReading
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run.options import RunOptions
-from crowdveil.run.spark.backend import check_supported_on_spark
-from crowdveil.run.spark.point_rows import KEY, PointReader
-from crowdveil.run.spark.trajectory_backend import TrajectoryTotals, new_numbers
-from crowdveil.run.spark.trajectory_partitions import (
-    PLANNED,
-    PUBLISHED,
-    PartitionPlan,
-    TrajectoryPartition,
-    TrajectoryPartitionReader,
-)
-from crowdveil.run.spark.trajectory_verification import TrajectoryPartitionCheck, _consecutive, refuse_global_guarantees
-from crowdveil.run.spark.trip_rows import BAD
+from crowdveil.run.pipeline import run_stages
+from crowdveil.run.spark import trajectories
+from crowdveil.run.spark.sources import check_supported
+from crowdveil.run.spark.trajectories import SparkTrajectories
 from crowdveil.run.stages import RunSpec
-from crowdveil.run.verification import structural_guarantees
+from crowdveil.run.trajectory_partitions import FILE, KEY, TrajectoryFile, new_numbers, runs_of
 
 TRACKS = [find_method(name) for name in METHODS if find_method(name).takes is Trajectories]
 APART = [method for method in TRACKS if method.partitioning(method.params.checked({})) is None]
@@ -61,65 +53,25 @@ def _points(data: Trajectories, order: np.ndarray) -> pa.Table:
     return pa.table({name: pa.array(values[order]) for name, values in columns.items()})
 
 
-def _reader(table: Any) -> PointReader:
-    source = open_source(table)
-    return PointReader(source, find_point_columns(source, None, None, None, None, None, ReadNotes()), "UTC", TimeForm())
-
-
-def _read(reader: PointReader, table: pa.Table, pieces: int) -> pa.Table:
-    """The rows as the cluster reads them: in pieces, which come in any order."""
-    batches = table.combine_chunks().to_batches(max_chunksize=max(1, len(table) // pieces))
-    function = pickle.loads(pickle.dumps(reader))
-    return pa.Table.from_batches([row for batch in reversed(batches) for row in function(iter([batch]))], reader.schema)
-
-
-def _tracks(reader: PointReader, rows: pa.Table) -> pa.Table:
-    """What the cluster's query says of each trajectory, plainly."""
-    points = rows.filter(pc.is_null(rows["note"]))
-    lost = points.set_column(points.column_names.index("lost"), "lost", points["lost"].cast(pa.int64()))
-    lost = lost.append_column("total", lost["t"])
-    sums = [
-        ("lost", "sum"),
-        ("t", "min"),
-        ("total", "sum"),
-        ("t", "count"),
-        *((name, "sum") for name in KEY),
-    ]
-    names = {
-        "lost_sum": "lost",
-        "t_min": "t",
-        "total_sum": "total",
-        "t_count": "points",
-        **{f"{n}_sum": n for n in KEY},
-    }
-    grouped = lost.group_by(reader.ids).aggregate(sums)
-    return grouped.rename_columns([names.get(n, n) for n in grouped.column_names])
-
-
 def _run(method: Method, params: Any, data: Trajectories) -> TrajectoryRelease:
     made = method.run(data, params, np.random.default_rng(SEED), no_progress)
     assert isinstance(made, TrajectoryRelease)
     return made
 
 
-def _solve_partitions(
-    method: Method, params: Any, whole: Trajectories, rows: pa.Table, reader: PointReader, most: int
-) -> Any:
-    """All parts of the data, as the cluster does them: outcome, and summary."""
-    plan = PartitionPlan(method.name, params, tuple(reader.ids), whole.start, most)
-    planned = pickle.loads(pickle.dumps(plan))(_tracks(reader, rows))
-    points = rows.filter(pc.is_null(rows["note"])).drop_columns(["note", "n"])
-    keyed = points.join(planned, reader.ids, join_type="inner").combine_chunks()
-    none = np.zeros(0)
-    frame = Trajectories(none, none, none.astype(np.int64), np.zeros(1, np.int64), none, none.astype(np.int64), none,
-                         whole.k_unit, zones=whole.zones, within=whole.extent)  # fmt: skip
-    guarantees = (*method.guarantees(params, Facts.of(frame)), *structural_guarantees(method, params))
-    parts = np.unique(planned["partition_id"].to_numpy())
-    part = TrajectoryPartition(method.name, params, SEED, TrajectoryPartitionReader(frame), guarantees)
-    function = pickle.loads(pickle.dumps(part))
-    made = [function(keyed.filter(pc.equal(keyed["partition_id"], int(number)))) for number in parts]
-    outcome = pa.concat_tables(made)
-    return outcome, TrajectoryTotals.of(outcome["summary"].drop_null().to_pylist()), guarantees
+def _backend(method: Method, params: Any, table: pa.Table, folder: Path, **reading: Any) -> SparkTrajectories:
+    """A run whose executors are functions of this process."""
+    options = RunOptions(seed=SEED, report=False, attack=False)
+    spec = RunSpec(method, params, TrajectoryReading.checked(reading), options, Frame(table), folder / "there")
+    return SparkTrajectories(spec, DuckdbCluster())  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def small_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions and files so small that there are many."""
+    monkeypatch.setattr(trajectories, "PARTITION_POINTS", 9)
+    monkeypatch.setattr(trajectories, "FILE_ROWS", 7)
+    monkeypatch.setattr(duckdb_cluster, "CHUNK_ROWS", 5)
 
 
 @pytest.mark.parametrize("method", APART, ids=lambda method: method.name)
@@ -137,22 +89,20 @@ def test_parts_give_the_rows_of_one_machine(method: Method, draw: st.DataObject)
     if whole.people < 2:
         return
     here = numbered(_run(method, params, whole))
-    reader = _reader(table)
-    rows = _read(reader, table, draw.draw(st.integers(1, 4)))
-    most = draw.draw(st.integers(1, 40))
-    outcome, summary, guarantees = _solve_partitions(method, params, whole, rows, reader, most)
-    found = outcome.filter(pc.equal(outcome["kind"], "row"))
-    given_out = new_numbers(outcome.filter(pc.equal(outcome["kind"], PUBLISHED)))
-    number = dict(zip(*(given_out[name].to_pylist() for name in ("source", "published_id")), strict=True))
-    ids = pa.array([number[s] for s in found["source"].to_pylist()], pa.int64())
-    there = found.append_column("published_id", ids).sort_by([("published_id", "ascending"), ("place", "ascending")])
+    with TemporaryDirectory() as folder, _backend(method, params, table, Path(folder)) as backend:
+        there = run_stages(backend.spec, backend, no_progress, lambda name: None)
+        rows = pq.read_table(Path(folder) / "there" / "trajectories.parquet")
+        listed = there.manifest["files"]["data"]["parts"]
+        assert set(listed) == {path.name for path in (Path(folder) / "there" / "trajectories.parquet").iterdir()}
+        assert not (Path(folder) / "there" / "solved").exists()
     expected = trajectory_table(here, "parquet")
     for name in expected.column_names:
-        assert there[name].cast(expected[name].type).to_pylist() == expected[name].to_pylist(), name
-    assert not any(finding.violated for _, finding in summary.checked(guarantees))
-    assert summary.facts(method, params) == here.facts
-    assert (summary.cost.trajectories, summary.cost.points) == (len(here), here.points)
-    assert (summary.cost.all_trajectories, summary.cost.all_points) == (len(whole), whole.points)
+        assert rows[name].cast(expected[name].type).to_pylist() == expected[name].to_pylist(), name
+    assert there.manifest["method"]["facts"] == here.facts
+    cost = backend.cost
+    assert (cost.trajectories, cost.points) == (len(here), here.points)
+    assert (cost.all_trajectories, cost.all_points) == (len(whole), whole.points)
+    assert there.manifest["original_ids_published"] is False
 
 
 @pytest.mark.parametrize("method", [find_method(name) for name in METHODS], ids=lambda method: method.name)
@@ -161,13 +111,13 @@ def test_every_method_runs_on_spark_or_says_why_not(method: Method) -> None:
     spec = RunSpec(method, params, READINGS[method.takes](), RunOptions(), "data.parquet", "out")
     reason = method.partitioning(params)
     if reason is None:
-        check_supported_on_spark(spec)
+        check_supported(spec)
         assert method.partitions is None or method.takes is Trajectories
         return
     with pytest.raises(
         ParameterError, match=f'^engine="spark": {method.name} cannot be done in partitions, since .*[^.]\\.$'
     ):
-        check_supported_on_spark(spec)
+        check_supported(spec)
 
 
 def test_some_trajectories_run_and_others_refuse() -> None:
@@ -211,26 +161,18 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
         )
         lines.append(",".join(str(x) for x in (*bad, "" if i in (3, 30) else track, "NULL" if i == 30 else user)))
     (tmp_path / "points.csv").write_text("\n".join(lines) + "\n")
-    notes = ReadNotes()
+    notes, there = ReadNotes(), ReadNotes()
     here = canonical(read_trajectories(tmp_path / "points.csv", drop_invalid=True, notes=notes))
-    source = open_source(tmp_path / "points.csv")
-    table = source.read(as_is=True)
-    reader = _reader(tmp_path / "points.csv")
-    rows = _read(reader, table, 6)
-    noted = rows.filter(pc.is_valid(rows["note"])).group_by("note").aggregate([("n", "sum")]).to_pylist()
-    counts = {row["note"].removeprefix(BAD): row["n_sum"] for row in noted if row["note"].startswith(BAD)}
-    assert counts == {reason: n for reason, n in notes.dropped.items() if "such a row" not in reason}
-    assert counts == {
-        no_value_reason(c): n for c, n in (("lat", 2), ("lon", 1), ("timestamp", 1), ("trajectory_id", 2))
-    }
-    tracks = _tracks(reader, rows)
-    gone = tracks.filter(pc.greater(tracks["lost"], 0))
+    method = find_method("simple-generalization")
+    backend = _backend(method, method.params.checked({}), pa.table({}), tmp_path, drop_invalid=True)
+    backend.spec = replace(backend.spec, data=tmp_path / "points.csv")
+    backend.read(there, no_progress)
     assert (
-        pc.sum(gone["points"]).as_py() - pc.sum(gone["lost"]).as_py()
-        == notes.dropped["are in a trajectory with such a row"]
+        there.dropped == notes.dropped
+        and sorted(there.sentences()) == sorted(notes.sentences())
+        and there.rows == notes.rows
     )
-    assert len(tracks) - len(gone) == len(here)
-    plan = PartitionPlan("simple-generalization", None, tuple(reader.ids), here.start, 7)(tracks)
+    plan = backend.planned
     assert sorted(zip(plan["number"].to_pylist(), plan["trajectory"].to_pylist(), strict=True)) == list(
         enumerate(here.ids.tolist())
     )
@@ -239,11 +181,13 @@ def test_bad_rows_are_counted_as_on_one_machine(tmp_path: Path) -> None:
     assert [owner[i] for i in range(len(here))] == here.person.tolist()
 
 
-def test_ids_that_are_fractions_are_text_as_on_one_machine() -> None:
+def test_ids_that_are_fractions_are_text_as_on_one_machine(tmp_path: Path) -> None:
     ids = [1.5, 2.0, 2.0]
     table = pa.table({"lat": [1.0] * 3, "lon": [1.0] * 3, "timestamp": [1.6e9] * 3, "trajectory_id": ids})
-    rows = _read(_reader(table), table, 1)
-    assert set(rows["trajectory"].drop_null().to_pylist()) == set(read_trajectories(table).ids.tolist()) == {"1.5", "2"}
+    method = find_method("simple-generalization")
+    backend = _backend(method, method.params.checked({}), table, tmp_path)
+    backend.read(ReadNotes(), no_progress)
+    assert set(backend.planned["trajectory"].to_pylist()) == set(read_trajectories(table).ids.tolist()) == {"1.5", "2"}
 
 
 def test_findings_of_parts_add_up_and_bounds_stay() -> None:
@@ -260,40 +204,47 @@ def test_findings_of_parts_add_up_and_bounds_stay() -> None:
     assert alone.merge_findings(looked).detail == "1,201 trajectories in 2 equivalence classes, 0 with fewer than 2."
 
 
-def _piece(numbers: list[int], file: str = "a", t: list[int] | None = None) -> pa.Table:
+def _rows(numbers: list[int], t: list[int] | None = None) -> pa.Table:
     n = len(numbers)
     when = pa.array([x * 1000 for x in t or range(n)], pa.timestamp("ms", tz="UTC"))
-    return pa.table({"lat": [1.0] * n, "lon": [2.0] * n, "timestamp": when, "published_id": numbers, "file": [file] * n,
-                     "at": list(range(n))})  # fmt: skip
+    return pa.table({"lat": [1.0] * n, "lon": [2.0] * n, "timestamp": when, "published_id": numbers,
+                     "place": list(range(n)), FILE: [0] * n})  # fmt: skip
 
 
-def test_pieces_of_files_are_checked_and_must_follow_one_another() -> None:
-    function = TrajectoryPartitionCheck((WellFormedTrajectories(),), [])
-    first, second = function(_piece([1, 1, 2], "a")), function(_piece([3, 4, 4], "b"))
-    for one in (first, second):
-        assert json.loads(one["findings"][0].as_py())[0]["outcome"] == "holds"
-    assert _consecutive(pa.concat_tables([second, first]))
-    assert not _consecutive(second)
-    assert not _consecutive(pa.concat_tables([first, function(_piece([4, 5], "b"))]))
-    assert not _consecutive(pa.concat_tables([first, function(_piece([2, 3], "b"))]))
-    gap = function(_piece([1, 3], "a"))
-    assert json.loads(gap["findings"][0].as_py())[0]["outcome"] == "violated"
+def _found(guarantee: Guarantee, rows: pa.Table, folder: Path) -> str:
+    summary = json.loads(TrajectoryFile((guarantee,), [], str(folder))(rows)["summary"][0].as_py())
+    assert file_hash(folder / "part-00000.parquet") == summary["sha256"]
+    outcome: str = summary["findings"][0]["outcome"]
+    return outcome
 
 
-def test_equal_trajectories_of_a_piece_are_counted() -> None:
-    function = TrajectoryPartitionCheck((TrajectoryKAnonymity(k=3, k_unit="trajectories"),), [])
-    crowd = function(_piece([5, 5, 9, 9, 11, 11], t=[0, 1, 0, 1, 0, 1]))
-    assert json.loads(crowd["findings"][0].as_py())[0]["outcome"] == "holds"
-    few = function(_piece([5, 5, 9, 9, 11, 11], t=[0, 1, 0, 1, 0, 2]))
-    assert json.loads(few["findings"][0].as_py())[0]["outcome"] == "violated"
+def test_each_file_is_checked_as_it_was_written(tmp_path: Path) -> None:
+    for numbers, outcome in (([1, 1, 2], "holds"), ([3, 4, 4], "holds"), ([1, 3], "violated")):
+        assert _found(WellFormedTrajectories(), _rows(numbers), tmp_path) == outcome
+    pairs = TrajectoryKAnonymity(k=3, k_unit="trajectories")
+    assert _found(pairs, _rows([5, 5, 6, 6, 7, 7], t=[0, 1, 0, 1, 0, 1]), tmp_path) == "holds"
+    assert _found(pairs, _rows([5, 5, 6, 6, 7, 7], t=[0, 1, 0, 1, 0, 2]), tmp_path) == "violated"
 
 
-def test_guarantees_about_all_trajectories_at_once_are_left_to_one_machine() -> None:
-    whole = CombinationKAnonymity(k=2, knowledge=2, k_unit="people", interval_s=None)
-    with pytest.raises(InputError, match="combination-k-anonymity is checked on all trajectories at once"):
-        refuse_global_guarantees([whole], "out")
+@given(keys=st.lists(st.integers(0, 5), max_size=40), files=st.integers(1, 9))
+def test_equal_trajectories_are_in_one_file(keys: list[int], files: int) -> None:
+    """Files are in the order of the numbers, and no key is in two."""
+    content = np.array([range(len(keys)), *[keys] * len(KEY)], np.int64)
+    pieces = [np.ascontiguousarray(content[:, i::3]).tobytes() for i in range(3)]
+    table = new_numbers(pieces, files)
+    assert sorted(table["source"].to_pylist()) == list(range(len(keys)))
+    file = table[FILE].to_pylist()
+    assert file == sorted(file) and all(0 <= number < files for number in file)
+    of_key: dict[int, set[int]] = {}
+    for source, number in zip(table["source"].to_pylist(), file, strict=True):
+        of_key.setdefault(keys[source], set()).add(number)
+    assert all(len(numbers) == 1 for numbers in of_key.values())
 
 
-def test_the_plan_names_what_parts_need() -> None:
-    assert set(PLANNED) == {"number", "owner", "partition_id"}
-    assert asdict(Extent(0, 0, 1, 1, 5))["start"] == 5
+@given(sizes=st.lists(st.integers(0, 9), max_size=20), most=st.integers(1, 20))
+def test_partitions_are_as_large_as_they_may(sizes: list[int], most: int) -> None:
+    numbers = runs_of(np.array(sizes, np.int64), most).tolist()
+    assert numbers == sorted(numbers) and set(numbers) == set(range(len(set(numbers))))
+    for number in set(numbers):
+        inside = [size for size, of in zip(sizes, numbers, strict=True) if of == number]
+        assert sum(inside) <= most or len(inside) == 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,21 @@ def shared(asked: dict[str, Any]) -> dict[str, Callable[[], Any]]:
     }
 
 
+def secrets() -> list[str]:
+    """Return where this process holds anything that looks like a token: in its environment, or in its memory."""
+    token, found = re.compile(rb"cv_[A-Za-z0-9_-]{43}"), []
+    if token.search(Path("/proc/self/environ").read_bytes()):
+        found.append("environment")
+    with Path("/proc/self/mem").open("rb") as memory:
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            start, end = (int(text, 16) for text in line.split()[0].split("-"))
+            with suppress(OSError, ValueError, OverflowError):  # what the kernel itself shares
+                memory.seek(start)
+                if line.split()[1].startswith("rw") and token.search(memory.read(end - start)):
+                    found.append(line.split()[-1])
+    return found
+
+
 def send(port: int) -> None:
     """Send a datagram to this machine, if that is possible."""
     try:
@@ -86,6 +103,8 @@ def _refused(attempt: Callable[[], Any]) -> bool:
 
 def work(asked: dict[str, Any]) -> dict[str, Any]:
     """Try what a request asks for."""
+    if asked.get("secrets"):
+        return {"found": secrets()}
     if "port" not in asked:
         return read_files(Path.cwd())
     send(asked["datagrams"])

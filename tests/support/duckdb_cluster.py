@@ -40,6 +40,10 @@ class Frame:
         """Return some columns."""
         return self.selectExpr(*names)
 
+    def where(self, condition: str) -> Frame:
+        """Return the rows that meet a condition."""
+        return query(f"SELECT * FROM rows WHERE {condition}", rows=self)
+
     def selectExpr(self, *expressions: str) -> Frame:  # noqa: N802, as Spark names it
         """Return expressions of columns."""
         return query(f"SELECT {', '.join(expressions)} FROM rows", rows=self)

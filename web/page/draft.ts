@@ -16,7 +16,6 @@ export interface Draft {
 }
 
 export const PART_BYTES = 20_000_000;
-const LIGHT_BYTES = 100_000_000;
 const TEXT = /\.(csv|tsv|txt)$/i;
 
 export const empty = (): Draft => ({
@@ -99,9 +98,6 @@ export function filesOf(form: Form, draft: Draft): Record<string, File> {
 
 /** Whether only the beginning of the data is previewed: it is a large text table. */
 export const isPart = (data: File): boolean => TEXT.test(data.name) && data.size > PART_BYTES;
-
-/** Whether another preview costs little. */
-export const isLight = (data: File): boolean => TEXT.test(data.name) || data.size <= LIGHT_BYTES;
 
 /** Return a form that names uploaded files; empty ones, which cannot be uploaded, are in it. */
 function withFiles(files: Record<string, File>, ids: Record<string, string>): FormData {

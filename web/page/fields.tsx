@@ -171,7 +171,8 @@ export function More({ title, desk, fields }: { title: string; desk: Desk; field
     const given = String(values[field.name] ?? "");
     return files[field.name] !== undefined || (given !== "" && given !== String(field.default));
   };
-  const [open] = useState(fields.some(isSet)); // once: afterwards it stays as the user leaves it
+  // Once: afterwards it stays as the user leaves it. The file format follows from the data.
+  const [open] = useState(fields.filter(({ name }) => name !== "format").some(isSet));
   if (!fields.length) return null;
   return <details class="more" open={open}><summary>{title}</summary><Controls desk={desk} fields={fields} /></details>;
 }

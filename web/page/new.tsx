@@ -128,9 +128,6 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
           <Kind takes={desk.takes} guess={desk.seen.looks_like} choose={(one) => edit({ takes: one, roles: {} })} />
           <Columns desk={desk} />
           {!preview.error && <Findings desk={desk} />}
-          {preview.stale && <p><button type="button" onClick={preview.readAgain}>Read it again</button>{" "}
-            <span class="hint">You changed how the file is read; it is large, so it is not read again by itself.
-            </span></p>}
         </>}
       </Section>
       {!draft.data && <Introduction />}

@@ -1,7 +1,7 @@
 // Previews: the service reads the file as a job would, again whenever something changes how it is read.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Form, post, type Preview, said, ServiceError, stopped, type Takes } from "./api";
-import { type Draft, empty, filesOf, isLight, isPart, previewForm, previewKey } from "./draft";
+import { type Draft, empty, filesOf, isPart, previewForm, previewKey } from "./draft";
 import { withUploads } from "./uploads";
 import type { ErrorView } from "./views";
 import { sentence } from "./words";
@@ -42,20 +42,15 @@ export interface PreviewState {
   error: string;
   /** Whether the form has changed since the preview. */
   pending: boolean;
-  /** Whether the file is so large that it is read again only when the user asks for it. */
-  stale: boolean;
-  readAgain: () => void;
 }
 
 export function usePreview(form: Form, work: Work, change: (work: Work) => void): PreviewState {
   const [share, setShare] = useState<number | null>(null), [error, setError] = useState("");
-  const [turn, setTurn] = useState(0);
   const { draft, seen } = work, latest = useRef(work);
   latest.current = work;
   const keyFor = (one: Draft, of: Preview | null) =>
     previewKey(form, one, of?.part ? undefined : of?.counts.crowd, Boolean(of?.unfit));
   const key = keyFor(draft, seen), pending = key !== work.seenFor;
-  const stale = pending && seen !== null && draft.data !== null && !isLight(draft.data);
   const read = async (signal: AbortSignal) => {
     setShare(0);
     setError("");
@@ -74,11 +69,10 @@ export function usePreview(form: Form, work: Work, change: (work: Work) => void)
       const next = isLong ? { ...now.draft, takes } : now.draft, found = isLong ? unread(takes) : null;
       change({ ...now, draft: next, seen: found, seenFor: keyFor(next, found) });
     }
-    setTurn(0);
     setShare(null);
   };
   useEffect(() => {
-    if (!draft.data || !pending || (stale && turn === 0)) return;
+    if (!draft.data || !pending) return;
     const control = new AbortController();
     const timer = setTimeout(() => void read(control.signal), seen ? WAIT_MS : 0);
     return () => {
@@ -86,8 +80,8 @@ export function usePreview(form: Form, work: Work, change: (work: Work) => void)
       control.abort();
       setShare(null);
     };
-  }, [key, turn]);
-  return { share, error, pending, stale, readAgain: () => setTurn(turn + 1) };
+  }, [key]);
+  return { share, error, pending };
 }
 
 /** The reason that passes by itself: a job that is started meanwhile is sent afterwards. */
@@ -97,10 +91,10 @@ export const READING = "The file is being read again…";
 export const leavesOut = (draft: Draft): boolean => draft.values.drop_invalid === true;
 
 /** Return why the job cannot be sent yet, in a sentence; empty where it can. */
-export function blocked({ seen, draft }: Work, { pending, stale }: PreviewState): string {
+export function blocked({ seen, draft }: Work, { pending }: PreviewState): string {
   if (!seen) return "The preview of the file is not ready.";
   const rows = seen.problems.length > 0, wrong = seen.error !== null && !(rows && leavesOut(draft));
-  if (pending && (!stale || wrong || seen.unfit)) return stale ? "The file must be read again, in step 1." : READING;
+  if (pending) return READING;
   if (wrong && rows) return "Some rows cannot be used. Leave them out in step 1, or change how they are read.";
   if (wrong) return `${sentence(seen.error!)} See step 1.`;
   return seen.unfit ? sentence(seen.unfit) : "";

@@ -33,7 +33,7 @@ export const STAGES = ["reading", "anonymizing", "writing", "verifying", "attack
 const ATTACKS: Record<string, string> = {
   "homogeneity-area": "Destination area is certain", "homogeneity-tile": "Destination tile is certain",
   "minimum-group-size": "Flows of fewer than k", "singleton-margins": "Sums of fewer than k",
-  differencing: "Differences of fewer than k",
+  differencing: "Differences of fewer than k", dominance: "Record of the person who has most of a group",
 };
 export const attackTitle = (name: string): string => ATTACKS[name] ?? `Person found by ${spoken(name).toLowerCase()}`;
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Any
 
 import click
 
@@ -24,11 +22,6 @@ def show_if_compiling() -> None:
     """Tell a person at a terminal why the first run takes longer."""
     if sys.stderr.isatty() and not compiled_before():
         show_sentences(["Compiling for this machine, once after each update. This takes up to two minutes."])
-
-
-def show_result(found: Any, *, as_json: bool) -> None:
-    """Print a result as lines, or as JSON."""
-    click.echo(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(found.lines()))
 
 
 def show_sentences(sentences: list[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import show_if_compiling, show_notes
-from crowdveil.cli.options import MAIN, GroupedCommand, NamedCommands, options_of
+from crowdveil.cli.options import MAIN, GroupedCommand, options_of
 from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
@@ -40,16 +40,32 @@ def draw(verb: Verb) -> click.Command:
     return VerbGroup(verb) if verb.group else _command(verb, verb.names()[0])
 
 
-class VerbGroup(NamedCommands):
+class VerbGroup(click.Group):
     """The commands of a verb, by name; or a run file. Without a name the data decide, where the verb can tell."""
 
     def __init__(self, verb: Verb) -> None:
         files = [_RUN_FILE, _OVERWRITE, *server_options(verb)] if verb.verb in RUN_FILES else []
         super().__init__(
-            verb.verb, names=verb.names, make=lambda name: _command(verb, name), params=files, help=verb.group,
-            callback=self._run_file, invoke_without_command=True, no_args_is_help=not files,
+            verb.verb, params=files, help=verb.group, callback=self._run_file, invoke_without_command=True,
+            no_args_is_help=not files,
         )  # fmt: skip
         self.verb = verb
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names."""
+        return self.verb.names()
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """Make the command of a name or an alias."""
+        try:
+            return _command(self.verb, cmd_name)
+        except ParameterError as error:
+            if Path(cmd_name).suffix:
+                command = f"{ctx.command_path} {self.verb.names()[0]} {cmd_name}"
+                raise click.UsageError(
+                    f"Expected a name before the input, got {cmd_name}. Write {command}.", ctx
+                ) from None
+            raise click.UsageError(str(error), ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; without a name before the input, the data decide."""
@@ -205,11 +221,10 @@ def _words(metavar: str) -> str:
 
 def perform(verb: Verb, task: Task, server: RemoteTarget | None = None, *, as_json: bool = False) -> None:
     """Run a task, here or on a server, and print what it found and where it was written."""
-    known = [n for model in (*verb.options(task.name), *verb.local(task.name)) for n in model.model_fields]
-    known += [n for model in verb.remote(task.name) for n in model.model_fields]
+    models = (*verb.options(task.name), *verb.local(task.name), *verb.remote(task.name))
     for option in task.values:
-        if option not in known:
-            raise no_such_parameter(option, known)
+        if not any(option in model.model_fields for model in models):
+            raise no_such_parameter(option, [name for model in verb.options(task.name) for name in model.model_fields])
     if server is not None:
         outcome = send(server, verb, task, as_json=as_json)
         if outcome is None:
@@ -222,7 +237,7 @@ def perform(verb: Verb, task: Task, server: RemoteTarget | None = None, *, as_js
     output = verb.output(task.name)
     written = [f"{file}: {output.note}" for file in (task.output, task.plot) if file is not None]
     if as_json:
-        click.echo(json.dumps(outcome.found.as_json(), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(outcome.as_json(), indent=2, ensure_ascii=False))
     else:
         lines = [*written, *outcome.lines] if output.required else [*outcome.lines, *written]
         click.echo("\n".join(lines))

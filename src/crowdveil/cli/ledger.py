@@ -10,10 +10,9 @@ from typing import Any
 import click
 
 from crowdveil.cli.options import given, options_of
-from crowdveil.ledger.explaining import explain
-from crowdveil.ledger.listing import entry_lines, entry_rows
 from crowdveil.ledger.recording import retire, verify_ledger
 from crowdveil.ledger.store import Ledger, create_ledger
+from crowdveil.ledger.wording import entry_lines, entry_rows, explain
 from crowdveil.reading import EitherReading
 from crowdveil.run.ledgers import Checked, add_release, check_release
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
-from crowdveil.errors import ParameterError
 from crowdveil.params import Params, Row, rows
 
 MAIN = ("k", "suppress", "zones", "step", "tz", "output")
@@ -33,33 +31,6 @@ class Number(click.ParamType[Any]):
 
 
 _TYPES: dict[str, click.ParamType[Any]] = {"int": Number(int), "float": Number(float)}
-
-
-class NamedCommands(click.Group):
-    """A command for each name of a registry, made when it is called; aliases are found too."""
-
-    def __init__(
-        self, *arguments: Any, names: Callable[[], Iterable[str]], make: Callable[[str], click.Command], **options: Any
-    ) -> None:
-        super().__init__(*arguments, **options)
-        self.names, self.make = names, make
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names."""
-        return list(self.names())
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a name."""
-        try:
-            return self.make(cmd_name)
-        except ParameterError as error:
-            if Path(cmd_name).suffix:
-                first = next(iter(self.names()))
-                raise click.UsageError(
-                    f"Expected a name before the input, got {cmd_name}. Write {ctx.command_path} {first} {cmd_name}.",
-                    ctx,
-                ) from None
-            raise click.UsageError(str(error), ctx) from None
 
 
 class GroupedCommand(click.Command):

@@ -108,20 +108,8 @@ def send(target: RemoteTarget, verb: Verb, task: Task, *, as_json: bool = False)
         if as_json or task.output is not None or task.plot is not None:
             stage("fetching")
             fetched(server, job, put, progress)
-    return Outcome(
-        ReadNotes([*task.notes.texts, *job["summary"]["notes"]]), job["summary"]["lines"], _Text("".join(found))
-    )
-
-
-class _Text:
-    """A result as the server wrote it."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def as_json(self) -> Any:
-        """Return what the text holds."""
-        return json.loads(self.text)
+    notes = ReadNotes([*task.notes.texts, *job["summary"]["notes"]])
+    return Outcome(notes, job["summary"]["lines"], lambda: json.loads(found[0]))
 
 
 def _sent(verb: Verb, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from crowdveil.engine import LocalEngine, use
 from crowdveil.engine.error_marshalling import marshal_errors, marshal_errors_of_chunks, unmarshal_error
-from crowdveil.engine.hadoop import HadoopFiles
 from crowdveil.engine.local import TICK_S
 from crowdveil.errors import InputError, MissingExtraError, Option, ParameterError
 from crowdveil.progress import Progress, no_progress
@@ -37,8 +36,6 @@ SETTINGS = {
     # A few rows may take long, so small groups are not coalesced.
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",
-    "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
     # Serialized batches are large: few of them are a chunk.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024**2),
@@ -101,7 +98,6 @@ class SparkEngine:
             self.session.conf.set(name, value)
         self.context = self.session.sparkContext
         self.session.conf.set("spark.sql.shuffle.partitions", str(TASKS_A_SLOT * self.slots))
-        self.files = HadoopFiles(self.context)
         self._views: list[str] = []
 
     @property
@@ -120,15 +116,20 @@ class SparkEngine:
             data.createOrReplaceGlobalTempView(name)
             self._views.append(name)
             return self.session.table(f"global_temp.{name}")
-        path = str(data)
-        if not self.files.exists(path):
-            raise InputError(path, "there is no such file.")
+        try:
+            return self.act(lambda: self._read_files(str(data)))
+        except Exception as error:
+            if "PATH_NOT_FOUND" in str(error):
+                raise InputError(data, "there is no such file.") from None
+            raise
+
+    def _read_files(self, path: str) -> Frame:
         plain = re.sub(r"\.(gz|bz2|zst)$", "", path.rstrip("/").lower())
-        if plain.endswith((".csv", ".tsv", ".txt")):
-            separator = "\t" if plain.endswith(".tsv") else self._separator(path)
-            options = {"header": True, "sep": separator, "mode": "FAILFAST", "escape": '"', "enforceSchema": False}
-            return self.act(lambda: self.session.read.options(**options).csv(path))
-        return self.act(lambda: self.session.read.parquet(path))
+        if not plain.endswith((".csv", ".tsv", ".txt")):
+            return self.session.read.parquet(path)
+        separator = "\t" if plain.endswith(".tsv") else self._separator(path)
+        options = {"header": True, "sep": separator, "mode": "FAILFAST", "escape": '"', "enforceSchema": False}
+        return self.session.read.options(**options).csv(path)
 
     def _read_table(self, table: SparkTable) -> Frame:
         reader = self.session.read
@@ -213,11 +214,6 @@ class SparkEngine:
         with _quiet():
             table: pa.Table = self.act(frame.toArrow, progress)
         return table
-
-    def write(self, frame: Frame, path: str, by: str | None = None, progress: Progress = no_progress) -> None:
-        """Write rows as a folder of Parquet files, partitioned by a column if given, atomically."""
-        writer = frame.write.mode("overwrite")
-        self.act(lambda: (writer.partitionBy(by) if by else writer).parquet(path), progress)
 
     def act(self, action: Callable[[], T], progress: Progress = no_progress) -> T:
         """Run an action on the cluster; report progress in tasks, and cancel its jobs on an interrupt."""

@@ -15,9 +15,6 @@ from crowdveil.guarantees.derived import SumsOfParent
 from crowdveil.guarantees.extent import (
     GeneralizationLimit,
     MaxArea,
-    MinInhabitedTiles,
-    MinPoiCategories,
-    MinPois,
     MinTiles,
 )
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
@@ -43,7 +40,7 @@ from crowdveil.guarantees.trajectories import (
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity, DisjointFlows, WellFormedFlows, SumsOfParent, DifferentialPrivacy, SuppressionBudget, PeriodBudget,
-    GeneralizationLimit, MinTiles, MinInhabitedTiles, MinPois, MinPoiCategories, MaxArea, TrueVolumes, BoundedVolumes,
+    GeneralizationLimit, MinTiles, MaxArea, TrueVolumes, BoundedVolumes,
     TrajectoryKAnonymity, SegmentKAnonymity, LocationsOnTileCenters, WellFormedTrajectories, SuppressedTrajectories,
     SuppressedSegments, CombinationKAnonymity, OriginalPoints, SwappedTrajectories, NoOwnPoints, SharedTilePairs,
     KDeltaAnonymity, SectorKAnonymity, DisjointSectors, EveryLocationCounted, WellFormedSectors,
@@ -66,9 +63,6 @@ __all__ = [
     "KDeltaAnonymity",
     "LocationsOnTileCenters",
     "MaxArea",
-    "MinInhabitedTiles",
-    "MinPoiCategories",
-    "MinPois",
     "MinTiles",
     "NoOwnPoints",
     "OriginalPoints",

@@ -17,9 +17,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 
 Kind = Literal["privacy", "structure"]
-Splitting = Literal["none", "runs", "equal"]
-"""How a table of trajectories may be split so that a guarantee that holds in each chunk holds for the table. none: not at all;
-runs: into consecutive rows, in whole trajectories numbered from 1 in each; equal: equal trajectories stay in one chunk."""
 Merge = Literal["sum", "max"]
 """How a count is merged over partitions. sum: each counted item lies in one partition; max: a flag, 1 where any is 1."""
 
@@ -95,8 +92,6 @@ class Guarantee(BaseModel):
     """privacy: protects people; structure: the files are well formed and true."""
     sentence: ClassVar[str]
     """The guarantee in one sentence, where that has no parameters."""
-    splitting: ClassVar[Splitting] = "none"
-    """How a table of trajectories may be split for the check."""
     tallies: ClassVar[Mapping[str, Merge]] = {}
     """The counts of a finding by name, and how they are merged over partitions."""
     of_mechanism: ClassVar[bool] = False

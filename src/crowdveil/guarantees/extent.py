@@ -15,7 +15,7 @@ from crowdveil.guarantees.original_rows import original_zones
 from crowdveil.io.values import encode_ids
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import VISITED, Flows
 from crowdveil.model.release import PUBLISHED, STATES
 
 WRITTEN_KM2 = 1e-6
@@ -51,141 +51,61 @@ class GeneralizationLimit(Guarantee):
         return f"{counted(counts['rows'], 'row')} checked, {counts['over']:,} are larger."
 
 
-class _LargeEnough(Guarantee):
-    """No row names an area that is too small to hide people."""
+class MinTiles(Guarantee):
+    """No row names an area that is too small to hide people (l-diversity)."""
 
+    name: ClassVar[str] = "min-tiles"
     kind: ClassVar[Kind] = "privacy"
-    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum"}
+    tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "small": "sum", "unseen": "max"}
 
-    def _naming(self, written: WrittenRelease, small: Mask, *, open_: bool = False, known: bool = False) -> Finding:
+    tiles: int = Field(ge=1)
+    of: str | None = None
+    """The tiles that count: "visited" for those in which a trip starts or ends, or the column of the zones that is above 0 in
+    them; null for all."""
+
+    def statement(self) -> str:
+        """Return the guarantee in one sentence."""
+        which = "" if self.of is None else f" in which the column {self.of} of the zones is above 0"
+        if self.of == VISITED:
+            which = " in which any trip of the data starts or ends"
+        return f"Every origin and every destination has at least {counted(self.tiles, 'tile')}{which}."
+
+    def check(self, written: WrittenRelease) -> Finding:
+        """Count the tiles of the areas that each row names; which of them count is not published."""
+        return self._naming(written, _sizes(written) < self.tiles, unseen=self.of is not None)
+
+    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
+        """Count the tiles of the areas that each row names that count in the original."""
+        if self.of == VISITED:
+            counts = np.zeros(len(original.zones), np.bool_)
+            counts[original.origin] = counts[original.destination] = True
+        elif self.of is not None and original.counted is not None and original.counted.of == self.of:
+            counts = original.counted.tiles
+        else:
+            return self.check(written)
+        counted_here = np.append(counts, False)[
+            original_zones(written, original)
+        ]  # the last: tiles that the original lacks
+        held = [int(counted_here[np.unique(tiles)].sum()) for tiles in written.area_tiles]
+        return self._naming(written, np.array([*held, 0]) < self.tiles, with_original=True)
+
+    def _naming(
+        self, written: WrittenRelease, small: Mask, *, unseen: bool = False, with_original: bool = False
+    ) -> Finding:
         """Count the rows with a small area at either end; the last is for an area that is not in the list.
 
-        Rows are counted, not areas: a row lies in one partition, an area in several. `known`: with the original.
+        Rows are counted, not areas: a row lies in one partition, an area in several.
         """
         rows, ends = len(written.data), [small[numbers] for numbers in _ends(written)]
         found = int((ends[0] | ends[1]).sum())
-        counts = {"rows": rows, "small": found}
-        return self.make_finding(found > 0, counts, open_=open_ and rows > 0, with_original=known)
-
-
-class MinTiles(_LargeEnough):
-    """No area is smaller than a number of tiles."""
-
-    name: ClassVar[str] = "min-tiles"
-
-    tiles: int = Field(ge=1)
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return f"Every origin and every destination has at least {counted(self.tiles, 'tile')}."
-
-    def check(self, written: WrittenRelease) -> Finding:
-        """Count the tiles of the areas that each row names."""
-        return self._naming(written, _sizes(written) < self.tiles)
+        unseen = unseen and rows > 0
+        counts = {"rows": rows, "small": found, "unseen": unseen}
+        return self.make_finding(found > 0, counts, open_=unseen, with_original=with_original)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many rows name a smaller area."""
-        return f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name a smaller area."
-
-
-class MinInhabitedTiles(_LargeEnough):
-    """No area is one inhabited tile with empty land around it (l-diversity)."""
-
-    name: ClassVar[str] = "min-inhabited-tiles"
-
-    tiles: int = Field(ge=1)
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return (
-            f"Every origin and every destination has at least {counted(self.tiles, 'tile')} in which any trip of the "
-            "data starts or ends."
-        )
-
-    def check(self, written: WrittenRelease) -> Finding:
-        """Count the tiles of the areas that each row names; inhabited tiles are not published."""
-        return self._naming(written, _sizes(written) < self.tiles, open_=True)
-
-    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Count the tiles of the areas that each row names and that a flow of any time step starts or ends in."""
-        inhabited = np.append(original.visited, False)  # the last is for tiles that the original lacks
-        is_inhabited = inhabited[original_zones(written, original)]
-        homes = [int(is_inhabited[np.unique(tiles)].sum()) for tiles in written.area_tiles]
-        return self._naming(written, np.array([*homes, 0]) < self.tiles, known=True)
-
-    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many rows name an area with fewer tiles."""
-        said = f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name an area with fewer"
-        return f"{said}." if with_original else f"{said}; {NEEDS_ORIGINAL} which tiles are inhabited."
-
-
-class _MinPois(_LargeEnough):
-    """Areas contain points of interest; which tiles have some, only the user's table shows."""
-
-    def check(self, written: WrittenRelease) -> Finding:
-        """Return that this needs the table of points of interest."""
-        return self._naming(written, np.zeros(len(written.features) + 1, np.bool_), open_=True)
-
-    def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Count the points of interest in the tiles of the areas that each row names."""
-        if original.pois is None:
-            return self.check(written)
-        entries = zip(*(getattr(original.pois, name).tolist() for name in ("tile", "category", "count")), strict=True)
-        own = dict(zip(original_zones(written, original).tolist(), range(len(written.tile_names)), strict=True))
-        held: dict[int, list[tuple[int, int]]] = {}
-        for tile, category, count in entries:
-            if tile in own:
-                held.setdefault(own[tile], []).append((category, count))
-        enough = [
-            self._fits([entry for tile in {*tiles.tolist()} for entry in held.get(tile, ())])
-            for tiles in written.area_tiles
-        ]
-        return self._naming(written, ~np.array([*enough, False]), known=True)
-
-    def _fits(self, entries: list[tuple[int, int]]) -> bool:
-        """Return whether points, as pairs of a category and a number of points, are enough."""
-        raise NotImplementedError
-
-    def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many rows name an area with fewer points or categories."""
-        said = f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name an area with fewer"
-        return f"{said}." if with_original else f"{NEEDS_ORIGINAL} where points of interest are; give their table."
-
-
-class MinPois(_MinPois):
-    """No area has fewer points of interest (l-diversity)."""
-
-    name: ClassVar[str] = "min-pois"
-
-    pois: int = Field(ge=1)
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return (
-            f"Every origin and every destination has at least {counted(self.pois, 'point')} of interest of the table that the "
-            "release was made with."
-        )
-
-    def _fits(self, entries: list[tuple[int, int]]) -> bool:
-        return sum(count for _, count in entries) >= self.pois
-
-
-class MinPoiCategories(_MinPois):
-    """No area has points of interest of fewer categories (l-diversity)."""
-
-    name: ClassVar[str] = "min-poi-categories"
-
-    categories: int = Field(ge=1)
-
-    def statement(self) -> str:
-        """Return the guarantee in one sentence."""
-        return (
-            f"Every origin and every destination has points of interest of at least {self.categories:,} different categories of "
-            "the table that the release was made with."
-        )
-
-    def _fits(self, entries: list[tuple[int, int]]) -> bool:
-        return len({category for category, count in entries if count > 0 and category >= 0}) >= self.categories
+        said = f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name a smaller area"
+        return f"{said}; {NEEDS_ORIGINAL} which tiles count." if counts["unseen"] else f"{said}."
 
 
 class MaxArea(Guarantee):

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import WHOSE, Finding, Guarantee, Kind, Merge, Splitting, faults_in, flags
+from crowdveil.guarantees.base import WHOSE, Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask, gather
@@ -42,7 +42,6 @@ class WellFormedTrajectories(Guarantee):
         "order of time."
     )
     tallies: ClassVar[Mapping[str, Merge]] = {"points": "sum", **flags(_FAULTS)}
-    splitting: ClassVar[Splitting] = "runs"
 
     def check(self, written: WrittenRelease) -> Finding:
         """Check columns, numbering, order and coordinates."""
@@ -93,7 +92,6 @@ class LocationsOnTileCenters(Guarantee):
     kind: ClassVar[Kind] = "structure"
     sentence: ClassVar[str] = "Every published position is the center of a tile in the list of areas."
     tallies: ClassVar[Mapping[str, Merge]] = {"positions": "sum", "strange": "sum"}
-    splitting: ClassVar[Splitting] = "runs"
 
     def check(self, written: WrittenRelease) -> Finding:
         """Look up each position among the centers."""
@@ -115,7 +113,6 @@ class TrajectoryKAnonymity(Guarantee):
 
     name: ClassVar[str] = "trajectory-k-anonymity"
     kind: ClassVar[Kind] = "privacy"
-    splitting: ClassVar[Splitting] = "equal"
     tallies: ClassVar[Mapping[str, Merge]] = {
         "trajectories": "sum", "classes": "sum", "small": "sum", "few_people": "sum", "whose": "max", "other_number": "max",
     }  # fmt: skip
@@ -172,7 +169,6 @@ class SegmentKAnonymity(TrajectoryKAnonymity):
     """Every segment of a trajectory is in an equivalence class of at least k, and has no link to other segments."""
 
     name: ClassVar[str] = "segment-k-anonymity"
-    splitting: ClassVar[Splitting] = "none"
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""

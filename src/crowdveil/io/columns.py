@@ -33,8 +33,6 @@ USUAL: dict[str, tuple[str, ...]] = {
     "zone_id": ("zone_id", "tile_id", "zone_code", "taz", "geoid20", "geoid10", "geoid", "geo_code", "id", "zone", "tile", "code",
                 "no", "objectid", "locationid", "location_id", "fid"),
     "zone_name": ("zone_name", "name", "station_name", "label", "zone", "nom", "nome", "nombre"),
-    "poi_count": ("count", "pois", "poi_count", "n_pois", "n"),
-    "poi_category": ("category", "poi_category", "type", "kind", "class", "amenity"),
     "zone_region": ("borough", "district", "region", "county", "municipality", "city", "state"),
 }  # fmt: skip
 """Recognized names of each role, best first; compared without case."""

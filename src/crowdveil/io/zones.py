@@ -108,7 +108,13 @@ def read_voronoi(data: Any, *, zone_id: str | None = None, notes: ReadNotes | No
 
 
 def read_tile_values(
-    data: Any, column: str | None, zones: Zones, *, zone_id: str | None = None, notes: ReadNotes | None = None
+    data: Any,
+    column: str | None,
+    zones: Zones,
+    *,
+    zone_id: str | None = None,
+    notes: ReadNotes | None = None,
+    option: str = "weight",
 ) -> Floats:
     """Return a weight of each zone (population, floor area, jobs) from a table or a file of zones; NaN if it has none.
 
@@ -128,7 +134,7 @@ def read_tile_values(
         column = others[0]
     elif column not in table.column_names:
         raise InputError(
-            name, f"there is no column {column} for {Option('weight')}. Name one of {', '.join(table.column_names)}."
+            name, f"there is no column {column} for {Option(option)}. Name one of {', '.join(table.column_names)}."
         )
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)
@@ -160,18 +166,6 @@ def read_tile_labels(
         if index >= 0 and value is not None and value.strip():
             found[index] = value.strip()
     return found
-
-
-def read_points(table: pa.Table, shapes: Labels | None, name: str, notes: ReadNotes) -> tuple[Floats, Floats]:
-    """Return longitudes and latitudes of points, from their shapes or from columns."""
-    import shapely
-
-    if shapes is None:
-        points = _from_centroids(table, name, None, True, notes)
-    else:
-        refuse_rows(name, shapely.get_type_id(shapes) != 0, "are no points")
-        points = _from_shapes(shapes, [str(i) for i in range(len(shapes))], name)
-    return points.lon, points.lat
 
 
 def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:

@@ -16,10 +16,9 @@ from crowdveil.io.release_reader import load_flow_release, places_in_table
 from crowdveil.io.sectors import WrittenSectors, read_sectors
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.ledger.content import SourceRecords
-from crowdveil.ledger.entries import Kind, Period, Times, active_entries, entry_label
+from crowdveil.ledger.entries import Kind, Period, Times, active_entries, entry_label, stored_records, stored_release
 from crowdveil.ledger.records import Inputs, read_records
 from crowdveil.ledger.store import Ledger
-from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, FlowRelease

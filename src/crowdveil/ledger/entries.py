@@ -7,8 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow.parquet as pq
 
 from crowdveil.errors import InputError
+from crowdveil.io.written_release import WrittenRelease, read_release
+from crowdveil.ledger.content import SourceRecords
 from crowdveil.ledger.store import Ledger, Line
 from crowdveil.model.arrays import Ints
 
@@ -17,6 +20,8 @@ State = Literal["prepared", "published", "withdrawn", "retired"]
 Kind = Literal["trips", "flows", "locations"]
 """What a source record is: a trip, a flow between two tiles with a volume, or a location of a trajectory."""
 
+RECORDS = "records.parquet"
+"""The file of the records of an entry."""
 WIDEST_ZONE = 14 * 3600
 """Seconds that local time is at most away from UTC."""
 
@@ -161,3 +166,16 @@ def find_entry(ledger: Ledger, number: int) -> Entry:
     raise InputError(
         ledger.folder, f"there is no entry {number}. List the entries with crowdveil ledger list {ledger.folder}."
     )
+
+
+def stored_records(ledger: Ledger, entry: Entry) -> SourceRecords:
+    """Read the records of an entry; raise if the file was changed."""
+    ledger.check_files(entry.entry, {RECORDS: entry.stored[RECORDS]})
+    table = pq.read_table(ledger.entry_folder(entry.entry) / RECORDS)
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    return SourceRecords(columns["source"], columns.get("person"), columns["volume"], columns["row"])
+
+
+def stored_release(ledger: Ledger, entry: Entry) -> WrittenRelease | None:
+    """Return the copy of a release of flows that the ledger keeps; None for a heat map."""
+    return read_release(ledger.entry_folder(entry.entry), entry.roles) if "steps" in entry.roles else None

@@ -1,4 +1,4 @@
-"""Examine a candidate: audit it against the entries of the ledger that share records with it, and word what was found."""
+"""Examine a candidate: audit it against the entries of the ledger that share records with it, and describe what was found."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import GuaranteeViolatedError, InputError, Option, counted
+from crowdveil.errors import InputError, Option, counted
 from crowdveil.io.manifest import LedgerEntry
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.ledger.alignment import Covered, align
 from crowdveil.ledger.audit import Audit, Derivation, Published, Records, audit
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.content import SourceRecords
-from crowdveil.ledger.entries import Entry, Kind, Times, entries, entry_label, find_entry
+from crowdveil.ledger.entries import (
+    Entry,
+    Kind,
+    Times,
+    entries,
+    entry_label,
+    find_entry,
+    stored_records,
+    stored_release,
+)
 from crowdveil.ledger.reissues import Change, boxes_of_table, small_changes
 from crowdveil.ledger.store import Ledger
-from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
 
 MOST_LEAKS, MOST_ROWS = 100, 12
@@ -44,9 +52,9 @@ class Examination:
     result
         The audit; None where no entry shares a record.
     leaks
-        Derivations with their rows in words, the smallest sets first.
+        Derivations with their rows described, the smallest sets first.
     changes
-        Rows that differ from earlier rows of the same areas and time in fewer than k people, in words.
+        Rows that differ from earlier rows of the same areas and time in fewer than k people, described.
     exact_people
         Whether it has numbers of people that are more than k, though earlier releases share records with it.
     epsilon
@@ -92,48 +100,6 @@ class Examination:
         found |= {} if self.epsilon is None else {"epsilon_of_all_releases": self.epsilon_of_all}
         audited = len(self.against)
         return LedgerEntry(entry=entry, entries_audited=audited, tier=tier, k=self.k, k_unit=self.unit, **found)
-
-    def lines(self) -> list[str]:
-        """Return sentences for the owner."""
-        if self.epsilon is not None:
-            earlier = f"{counted(len(self.against), 'earlier release')} with noise in the ledger"
-            return [f"epsilon of the release is {self.epsilon:g}; with {earlier} it adds up to {self.epsilon_of_all:g}"]
-        if not self.against:
-            return ["no earlier release in the ledger shares a record with it"]
-        shared = ", ".join(f"{entry.entry} ({entry.name})" for entry in self.against)
-        return [f"audited against {counted(len(self.against), 'entry', 'entries')}: {shared}", *self._found()]
-
-    def _found(self) -> list[str]:
-        result = self.result
-        if result is None or self.passed:
-            tier = 0 if result is None else result.tier
-            lines = [f"passed at tier {tier}: no set of fewer than {self.k:,} {self.unit} can be derived"]
-            if result is not None and result.confined:
-                lines.append(
-                    f"warning: {counted(result.confined, 'overlap')} of rows are certain to hold 1 to {self.k - 1:,} {self.unit}"
-                )
-            return lines
-        lines = []
-        if not result.passed:
-            rows = " and ".join(f"{n:,} of {name}" for name, n in result.leaking_rows.items() if n)
-            most = max(int(leak["needed"]) for leak in self.leaks)
-            lines.append(
-                f"refused at tier {result.tier}: sets of fewer than {most:,} {self.unit} can be derived from rows ({rows})"
-            )
-        if result.strict:
-            lines.append("tier 3 is safe but may refuse what is harmless")
-        if self.changes:
-            rows = counted(len(self.changes), "row")
-            lines.append(f"refused, since {rows} of the same areas and time changed by fewer than k {self.unit}")
-        if self.exact_people:
-            lines.append(EXACT_PEOPLE)
-        return lines + [sentence(one, self.unit) for one in self.found]
-
-
-EXACT_PEOPLE = (
-    "it has numbers of people, and earlier releases share records with it: differences of such numbers can be about fewer than "
-    "k. Make it again with the ledger, so that it states k in their place"
-)
 
 
 def _plain(value: Any) -> Any:
@@ -258,7 +224,7 @@ def _linked(entry: Entry, near: set[int], comparable: Mapping[int, Entry]) -> bo
 
 
 class _Describer:
-    """Words the rows of derivations, from the files of the candidate and of the ledger."""
+    """Describes the rows of derivations, from the files of the candidate and of the ledger."""
 
     def __init__(
         self,
@@ -329,68 +295,3 @@ def _row_of(written: WrittenRelease | None, row: int) -> dict[str, Any]:
 def _when(row: Mapping[str, Any]) -> str:
     """Return the time step of a row, or its interval, in words."""
     return f"{row['t']} to {row['until']}" if "until" in row else str(row["t"])
-
-
-def sentence(leak: Mapping[str, Any], unit: str, most: int = MOST_ROWS) -> str:
-    """Return a derivation in words: which rows are added, which are subtracted, and how many remain; `most` rows of each."""
-    left = counted(leak["size"], _SINGULAR.get(unit, unit), unit)
-    if "others" in leak:
-        others = " + ".join(f"{row['release']}: {_row_in_words(row)}" for row in leak["others"][:most])
-        more = leak["other_rows"] - min(len(leak["others"]), most)
-        rows = (
-            f"{leak['row']['release']}: {_row_in_words(leak['row'])} and {others}{f' + {more:,} more' if more else ''}"
-        )
-        return f"{rows} have the same areas and time, and {left} are on one side alone"
-    added, subtracted = (_rows_in_words(leak, side, most) for side in ("added", "subtracted"))
-    return f"{leak['release']}: {added} minus {leak['other']}: {subtracted} leaves {left}"
-
-
-_SINGULAR = {"people": "person", "trips": "trip", "trajectories": "trajectory"}
-
-
-def _rows_in_words(leak: Mapping[str, Any], side: str, most: int) -> str:
-    rows, total = leak[side][:most], leak[f"{side}_rows"]
-    named = " + ".join(_row_in_words(row) for row in rows)
-    more = total - len(rows)
-    return f"{named}{f' + {more:,} more' if more else ''}" if rows else "nothing"
-
-
-def _row_in_words(row: Mapping[str, Any]) -> str:
-    if "overlap_of" in row:
-        return "overlap of " + " and ".join(f"{part['release']} row {part['row']:,}" for part in row["overlap_of"])
-    if row.get("row") is None:
-        return f"suppressed total of {row['t']} (volume {row['suppressed_total']:,})"
-    if "volume" not in row:
-        return f"row {row['row']:,}"
-    at = "" if row["t"] == "None" else f" {row['t']},"
-    return f"row {row['row']:,} ({at} {row['origin_area']} to {row['destination_area']}, volume {row['volume']:,})".replace(
-        "( ", "("
-    )
-
-
-def refuse(name: str, examination: Examination) -> None:
-    """Raise unless the audit passed: name both releases, the rows, the subtraction and the size of the smallest set."""
-    result = examination.result
-    if result is None or examination.passed:
-        return
-    if not examination.found:
-        raise GuaranteeViolatedError(name, f"it was not published, since {EXACT_PEOPLE}.")
-    worst = examination.found[0]
-    if not examination.leaks:
-        changed = counted(len(examination.changes), "row")
-        raise GuaranteeViolatedError(
-            name,
-            f"it was not published, since {changed} of the same areas and time as in earlier releases changed by fewer than "
-            f"{worst['needed']:,} {examination.unit}; the smallest: {sentence(worst, examination.unit, 3)}. Keep their values "
-            f"with {Option('keep_unchanged')}, derive it from an earlier release, or see crowdveil ledger explain.",
-        )
-    rows = sum(result.leaking_rows.values())
-    changed = (
-        f"If the data were corrected, keep values with {Option('keep_unchanged')}. " if examination.changes else ""
-    )
-    raise GuaranteeViolatedError(
-        name,
-        f"it was not published, since with earlier releases sets of fewer than {worst['needed']:,} {examination.unit} can be "
-        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}"
-        "Derive it from the earlier release (crowdveil derive), or see crowdveil ledger explain.",
-    )

@@ -15,10 +15,9 @@ from crowdveil.errors import InputError, Option, counted
 from crowdveil.io.manifest import FileEntry
 from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.candidates import Candidate
-from crowdveil.ledger.entries import Entry, find_entry
+from crowdveil.ledger.entries import RECORDS, Entry, find_entry
 from crowdveil.ledger.examination import Examination
 from crowdveil.ledger.store import Ledger
-from crowdveil.ledger.stored import RECORDS
 
 COPIED = ("data", "steps", "areas")
 """Files of a release that the ledger keeps, by role."""

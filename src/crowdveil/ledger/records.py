@@ -70,7 +70,9 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
                 "a ledger knows flows in memory and matrices by their time steps. Give a table of trips or flows.",
             )
         return _cells(flows, known, key, input_files(data))
-    options = {name: getattr(reading, name) for name in type(reading).model_fields if name not in ("partition", "pois")}
+    options = {
+        name: getattr(reading, name) for name in type(reading).model_fields if name not in ("partition", "min_tiles_of")
+    }
     if isinstance(data, Trips):
         data, options = _table_of(data), options | {"user": None}
     files = input_files(data)

@@ -18,9 +18,8 @@ from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.ledger.audit import Published, Records
 from crowdveil.ledger.candidates import Candidate
 from crowdveil.ledger.content import SourceRecords
-from crowdveil.ledger.entries import Entry, entry_label
+from crowdveil.ledger.entries import Entry, entry_label, stored_records, stored_release
 from crowdveil.ledger.store import Ledger
-from crowdveil.ledger.stored import stored_records, stored_release
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
 

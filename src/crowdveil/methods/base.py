@@ -54,6 +54,8 @@ class Facts:
         Number of tiles of the map.
     step_s, tz
         Seconds of a time step, None without one; and the time zone.
+    counted_tiles
+        The tiles that count where areas need a number of them: a column of the zones, or "visited"; None for all.
     center
         Longitude and latitude of the center of the plane that trajectories are projected to.
     """
@@ -63,13 +65,15 @@ class Facts:
     tiles: int = 1
     step_s: int | None = None
     tz: str = "UTC"
+    counted_tiles: str | None = None
     center: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def of(cls, data: Flows | Trajectories) -> Facts:
         """Return the facts of data."""
         if isinstance(data, Flows):
-            return cls(data.k_unit, data.weight is not None, len(data.zones), data.step_s, data.tz)
+            counted = None if data.counted is None else data.counted.of
+            return cls(data.k_unit, data.weight is not None, len(data.zones), data.step_s, data.tz, counted)
         return cls(data.k_unit, center=(data.projection.lon0, data.projection.lat0))
 
 

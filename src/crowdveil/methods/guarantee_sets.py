@@ -28,22 +28,14 @@ def overlapping_flow_guarantees(params: FlowParams, facts: Facts) -> tuple[Guara
 def flow_guarantees(params: FlowParams, facts: Facts) -> tuple[Guarantee, ...]:
     """Return k-anonymity of disjoint flows, and the suppression budget of a method that has one."""
     anonymity, *budget = overlapping_flow_guarantees(params, facts)
-    return (anonymity, library.DisjointFlows(), *budget, *size_guarantees(params))
+    return (anonymity, library.DisjointFlows(), *budget, *size_guarantees(params, facts))
 
 
-def size_guarantees(params: FlowParams) -> tuple[Guarantee, ...]:
-    """Return the guarantees of the smallest areas of a method that has them, where they are asked for."""
-    made: list[Guarantee] = []
-    if isinstance(params, SizedAreas):
-        if params.min_tiles > 1:
-            made.append(library.MinTiles(tiles=params.min_tiles))
-        if params.min_inhabited_tiles > 0:
-            made.append(library.MinInhabitedTiles(tiles=params.min_inhabited_tiles))
-        if params.min_pois > 0:
-            made.append(library.MinPois(pois=params.min_pois))
-        if params.min_poi_categories > 0:
-            made.append(library.MinPoiCategories(categories=params.min_poi_categories))
-    return tuple(made)
+def size_guarantees(params: FlowParams, facts: Facts) -> tuple[Guarantee, ...]:
+    """Return the guarantee of the smallest areas of a method that has one, where it is asked for."""
+    if not isinstance(params, SizedAreas) or (params.min_tiles == 1 and facts.counted_tiles is None):
+        return ()
+    return (library.MinTiles(tiles=params.min_tiles, of=facts.counted_tiles),)
 
 
 def suppressing_guarantees(params: Any, facts: Facts) -> tuple[Guarantee, ...]:

@@ -147,7 +147,7 @@ def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints,
     Trajectories with equal keys are in the order of people; without people, in the order given.
     """
     keys = _hashed([_bits(row) for row in keys])
-    order = _order_of_hashes(keys)
+    order = np.lexsort(keys[::-1])
     if person is None or len(order) == 0:
         return order, np.arange(people)
     rank, differ = np.empty(len(order), np.int64), np.zeros(len(order), np.bool_)
@@ -159,25 +159,12 @@ def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints,
     begins = np.flatnonzero(np.diff(person[by_person], prepend=-1))
     known = person[by_person[begins]]
     first = np.minimum.reduceat(rank[by_person], begins)
-    different = bool(differ[1:].all())  # as in nearly all data: then the first trajectory decides, and no two are equal
-    if different:
-        ranked = known[np.argsort(first)]
-    else:
-        sums = np.add.reduceat(keys[:, by_person], begins, axis=1)
-        ranked = known[np.lexsort((*sums[::-1], first))]
+    sums = np.add.reduceat(keys[:, by_person], begins, axis=1)
+    ranked = known[np.lexsort((*sums[::-1], first))]
     position = np.full(people, people, np.int64)
     position[ranked] = np.arange(len(ranked))
     without = np.setdiff1d(np.arange(people), known)
-    return order if different else np.lexsort((position[person], rank)), np.concatenate([ranked, without])
-
-
-def _order_of_hashes(keys: Ints) -> Ints:
-    """Return the stable order of columns of hashes, the first row of which counts most: two of them fit into one number."""
-    first, second = (keys[row].astype(np.uint64) << np.uint64(32) | keys[row + 1].astype(np.uint64) for row in (0, 2))
-    order: Ints = np.argsort(first)
-    rising = first[order]
-    # Nearly all differ in the first number, unless trajectories are equal.
-    return order if np.all(rising[1:] != rising[:-1]) else np.lexsort((second, first))
+    return np.lexsort((position[person], rank)), np.concatenate([ranked, without])
 
 
 def _bits(values: Floats | Ints) -> Words:

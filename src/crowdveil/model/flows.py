@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,11 +31,24 @@ if TYPE_CHECKING:  # checkers read flows, and must not import what trees are bui
 
     from crowdveil.model.hierarchy import Hierarchy
     from crowdveil.model.partition import Partition
-    from crowdveil.model.points_of_interest import PointsOfInterest
 
 FlowUnit = Literal["people", "trips"]
 WEIGHT_UNITS = 10**9
 """Units of weight in one trip."""
+
+
+class CountedTiles(NamedTuple):
+    """The tiles that count where areas must have a number of tiles (l-diversity).
+
+    `of` is `VISITED`, or the column of the zones that is above 0 in them; `tiles` says of each tile whether it counts.
+    """
+
+    of: str
+    tiles: Mask
+
+
+VISITED = "visited"
+"""Tiles in which any trip of the data starts or ends."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,10 +84,8 @@ class Flows(Tabular):
         Trees over the zones given by the user, or None.
     partition
         A partition of the map that was made before, or None.
-    visited_tiles
-        For some time steps of a larger data set: whether any trip of that data set starts or ends in each tile.
-    pois
-        Points of interest given by the user, or None.
+    counted
+        The tiles that count where areas must have a number of tiles; None for all.
     weight
         Where trips are weighted: the exact weight of each row, in `WEIGHT_UNITS` to a trip. Volumes are these, rounded.
     dropped_weight
@@ -97,12 +108,11 @@ class Flows(Tabular):
     person_ids: Ints | None = None
     origin_tree: Hierarchy | None = None
     destination_tree: Hierarchy | None = None
-    visited_tiles: Mask | None = None
     weight: Ints | None = None
     dropped_weight: int = 0
     distinct_people: int | None = None
     partition: Partition | None = None
-    pois: PointsOfInterest | None = None
+    counted: CountedTiles | None = None
 
     def __post_init__(self) -> None:
         freeze_columns(self)
@@ -194,9 +204,7 @@ class Flows(Tabular):
 
     @property
     def visited(self) -> Mask:
-        """Return whether any trip starts or ends in each tile, of the whole data set where these flows are a part of one."""
-        if self.visited_tiles is not None:
-            return self.visited_tiles
+        """Return whether any trip starts or ends in each tile."""
         visited = np.zeros(len(self.zones), np.bool_)
         visited[self.origin] = visited[self.destination] = True
         return visited

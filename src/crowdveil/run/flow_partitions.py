@@ -6,7 +6,6 @@ Partitions run one after the other on this machine, where the data is large, or 
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,25 +14,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from crowdveil.attacks.risk import RiskEstimate, attack_release, merge_risk_estimates
 from crowdveil.errors import GuaranteeViolatedError, Option, TimeStepError
-from crowdveil.guarantees import Finding
 from crowdveil.guarantees.base import require_not_violated
-from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.geojson import write_features
-from crowdveil.io.manifest import FileEntry, Manifest
+from crowdveil.io.manifest import FileEntry
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.release_folder import ReleaseFolder, file_system
+from crowdveil.io.release_folder import file_system
 from crowdveil.io.release_writer import area_features, area_properties, drawn_areas, flow_table, step_table
-from crowdveil.io.tables import COMPRESSION, write_table
-from crowdveil.io.written_release import AREAS_FILE, WrittenRelease, read_features, read_release
+from crowdveil.io.tables import write_table
+from crowdveil.io.written_release import AREAS_FILE, WrittenRelease, read_features
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask, Sent
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import VISITED, Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
@@ -41,14 +37,14 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import read
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
-from crowdveil.run.backend import Backend
-from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
-from crowdveil.run.seeds import ATTACKS, derive_seed, drawn_seed
+from crowdveil.run.partitions import PartitionedRun, merged_findings, write_part
+from crowdveil.run.releases import REPORT_ROWS
+from crowdveil.run.seeds import ATTACKS, derive_seed
 from crowdveil.run.stages import FileEntries, Findings, Guarantees, RunSpec, Solution
 from crowdveil.run.verification import check, check_k_feasible, refuse_large_k
 from crowdveil.solve.od.step_solver import summarize_figures
 
-DATA_FOLDER, STEPS_FILE = "flows.parquet", "steps.parquet"
+STEPS_FILE = "steps.parquet"
 PARTITION_ROWS = 2_000_000
 """Most rows of a partition, unless time steps that are solved together have more."""
 
@@ -103,15 +99,14 @@ class FlowPartition(Sent):
         solved = self._solve(flows, progress)
         release = solved.with_rounded_people(getattr(self.params, "k", None))
         name, made = f"part-{number:05}.parquet", as_written(release)
-        content = self._write(made.data, name)
-        written = replace(made, data=pq.read_table(pa.BufferReader(content)))
-        findings, trials = check(written, self.guarantees, flows), []
+        rows, sha256 = write_part(made.data, self.folder, name)
+        findings, trials = check(replace(made, data=rows), self.guarantees, flows), []
         if self.attack:
             seed = derive_seed(self.seed, ATTACKS)
             trials = attack_release(flows, release, self.guarantees, method.status, seed)
         summary = {
             "file": name,
-            "sha256": hashlib.sha256(content).hexdigest(),
+            "sha256": sha256,
             "people": flows.total_people,
             "findings": [finding.as_json() for _, finding in findings],
             "trials": [asdict(trial) for trial in trials],
@@ -131,17 +126,6 @@ class FlowPartition(Sent):
         if not isinstance(release, FlowRelease):
             raise TypeError(f"{self.method} makes no flows")
         return release
-
-    def _write(self, rows: pa.Table, name: str) -> bytes:
-        """Write the file of a partition; return it as read again."""
-        made = pa.BufferOutputStream()
-        pq.write_table(rows, made, compression=COMPRESSION)
-        files, folder = file_system(self.folder)
-        with files.open_output_stream(f"{folder}/{name}") as stream:
-            stream.write(made.getvalue())
-        with files.open_input_file(f"{folder}/{name}") as stream:
-            content: bytes = stream.read()
-        return content
 
 
 def as_written(release: FlowRelease) -> WrittenRelease:
@@ -195,11 +179,10 @@ class FlowTotals:
         """Return the table of time steps."""
         return pa.concat_tables(partition.steps for partition in self.partitions).sort_by("t")
 
-    def findings(self, guarantees: Guarantees) -> list[list[Finding]]:
-        """Return the findings of each guarantee."""
-        return [
-            [Finding.from_json(summary["findings"][i]) for summary in self.summaries] for i in range(len(guarantees))
-        ]
+    @property
+    def findings(self) -> list[list[dict[str, Any]]]:
+        """Return the findings of each file."""
+        return [summary["findings"] for summary in self.summaries]
 
     def facts(self, spec: RunSpec) -> dict[str, Any]:
         """Return what the manifest says of the method's diagnostics in all steps."""
@@ -223,29 +206,16 @@ class FlowTotals:
         return Areas(zones, np.array(names, dtype=object), offsets, flat), found["drawn_any"].to_numpy()
 
 
-class PartitionedFlows(Backend):
-    """Does the stages of a run of flows in partitions; the rows are a folder of files, one for each partition.
+class PartitionedFlows(PartitionedRun):
+    """Does the stages of a run of flows in partitions of time steps; each is one file."""
 
-    `here` is a folder of this machine for all small files. It is the temporary folder of the release, unless that is on a
-    remote file system.
-    """
-
+    DATA_FOLDER = "flows.parquet"
     frame: Flows
     """Flows without rows: zones, trees, and what k counts."""
     starts: Ints
     """Starts of all time steps, rising."""
     lost_units: int = 0
     """The weight of time steps that are in no partition, since it is rounded to no trip; in units of weights."""
-
-    def __init__(self, spec: RunSpec) -> None:
-        super().__init__(spec)
-        self.output = spec.output
-        self.target = ReleaseFolder(str(spec.output).rstrip("/"), overwrite=spec.options.overwrite)
-
-    def check_target(self) -> None:
-        """Raise unless the release can be written to its folder."""
-        self.target.check()
-        self.seed = drawn_seed(self.spec.options.seed)
 
     @abstractmethod
     def solve_partitions(self, function: FlowPartition, progress: Progress) -> list[SolvedPartition]:
@@ -268,13 +238,9 @@ class PartitionedFlows(Backend):
     def solve(self, guarantees: Guarantees, progress: Progress) -> Solution:
         """Solve, write, verify and attack each partition."""
         spec = self.spec
-        self.folder = self.enter_context(self.target.new())
-        self.here = Path(self.enter_context(scratch_folder()) if self.target.is_remote else self.folder)
-        data = f"{self.folder}/{DATA_FOLDER}"
-        files, path = file_system(data)
-        files.create_dir(path)
+        self.make_folders()
         function = FlowPartition(
-            spec.method.name, spec.params, self.seed, guarantees, spec.options.attack, data, self.starts
+            spec.method.name, spec.params, self.seed, guarantees, spec.options.attack, self.data, self.starts
         )
         solved = self.solve_partitions(function, progress)
         self.totals = FlowTotals(solved, self.lost_units)
@@ -289,9 +255,9 @@ class PartitionedFlows(Backend):
         return Solution(self.totals.facts(spec), cost.numbers(spec.k), cost.lines(), notes=notes)
 
     @property
-    def is_small(self) -> bool:
-        """Whether the published rows are few enough for a report."""
-        return self.totals.cost.flows <= REPORT_ROWS
+    def published_rows(self) -> int:
+        """Return the number of published flows."""
+        return self.totals.cost.flows
 
     def write(self, progress: Progress) -> FileEntries:
         """Write the areas, the time steps and what is derived from them."""
@@ -301,19 +267,11 @@ class PartitionedFlows(Backend):
         names = {"steps": STEPS_FILE, "areas": AREAS_FILE}
         exports = self.spec.options.exports if self.is_small else ()
         if exports:
-            names |= write_derived(self._written(), exports, "parquet", self.frame.tz, self.here)
+            names |= write_derived(self.written(names), exports, "parquet", self.frame.tz, self.here)
         else:
             names |= write_crosswalk(read_features(self.here / AREAS_FILE), self.here)
         entries = {role: FileEntry.of(self.here / name) for role, name in names.items()}
-        return {"data": FileEntry.of_parts(DATA_FOLDER, self.totals.hashes), **entries}
-
-    def _written(self) -> WrittenRelease:
-        """Return the release as read from its files; its rows are few."""
-        if not (self.here / DATA_FOLDER).exists():
-            files, path = file_system(f"{self.folder}/{DATA_FOLDER}")
-            (self.here / DATA_FOLDER).mkdir()
-            pafs.copy_files(path, str(self.here / DATA_FOLDER), files, pafs.LocalFileSystem())
-        return read_release(self.here, {"data": DATA_FOLDER, "steps": STEPS_FILE, "areas": AREAS_FILE})
+        return {"data": FileEntry.of_parts(self.DATA_FOLDER, self.totals.hashes), **entries}
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Merge what each partition found in its file with what all areas and time steps show, as read from their files."""
@@ -323,36 +281,18 @@ class PartitionedFlows(Backend):
             raise GuaranteeViolatedError(
                 "the written time steps are not those of the partitions; nothing was published."
             )
-        files, path = file_system(f"{self.folder}/{DATA_FOLDER}/{self.totals.summaries[0]['file']}")
+        files, path = file_system(f"{self.data}/{self.totals.summaries[0]['file']}")
         with files.open_input_file(path) as file:
             none = pq.read_schema(file).empty_table()
         rest = check(WrittenRelease(self.here, none, steps.slice(0, 0), features), guarantees, self.frame)
-        found = self.totals.findings(guarantees)
-        merged = [
-            (guarantee, guarantee.merge_findings([*of_partitions, of_rest]))
-            for (guarantee, of_rest), of_partitions in zip(rest, found, strict=True)
-        ]
+        of_rest = [finding.as_json() for _, finding in rest]
+        merged = merged_findings(guarantees, [*self.totals.findings, of_rest])
         require_not_violated(merged)
         return merged
 
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Merge the attacks on all partitions."""
         return self.totals.trials
-
-    def report(self, manifest: Manifest, notes: ReadNotes) -> Manifest:
-        """Write the report, if the published rows are few."""
-        if not self.is_small:
-            return without_report(manifest, notes)
-        add_report(self.here, self._written(), manifest)
-        return manifest
-
-    def publish(self, manifest: Manifest) -> Path | str:
-        """Write the manifest, and move the temporary folder to its place."""
-        manifest.write(self.here)
-        if self.target.is_remote:
-            self.target.put((path for path in self.here.iterdir() if path.is_file()), self.folder)
-        self.put_in_place(self.here, manifest)
-        return self.output
 
 
 LARGE_INPUT = 8 * 1024**3
@@ -364,7 +304,7 @@ def runs_in_partitions(spec: RunSpec) -> bool:
     options = spec.options
     if spec.method.takes is not Flows or spec.method.partitioning(spec.params) is not None:
         return False
-    if getattr(spec.params, "min_inhabited_tiles", 0):
+    if getattr(spec.reading, "min_tiles_of", None) == VISITED:
         return False
     if options.ledger is not None or spec.data_name is not None or options.table_format(spec.data, None) == "csv":
         return False

@@ -32,7 +32,7 @@ from crowdveil.ledger.candidates import (
     model_candidate,
     release_name,
 )
-from crowdveil.ledger.examination import Examination, aligned, connected, examine, refuse
+from crowdveil.ledger.examination import Examination, aligned, connected, examine
 from crowdveil.ledger.recording import MadeBy, add_entry, add_refusal, confirm
 from crowdveil.ledger.records import Inputs, input_files
 from crowdveil.ledger.reissues import (
@@ -44,6 +44,7 @@ from crowdveil.ledger.reissues import (
     with_kept_rows,
 )
 from crowdveil.ledger.store import Ledger, open_ledger
+from crowdveil.ledger.wording import found_lines, refuse
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
@@ -135,7 +136,7 @@ class Recorder:
             refuse(self.name, found)
         self._audited = candidate, found
         statement = found.statement(self.ledger.next_entry(), independent=candidate.independent)
-        return LedgerAudit(statement, found.lines())
+        return LedgerAudit(statement, found_lines(found))
 
     def derived(self, written: WrittenRelease, manifest: Manifest) -> LedgerAudit:
         """Accept a derived release whose parent is in the ledger; the caller holds the lock."""
@@ -215,7 +216,7 @@ def check_release(
     """Audit a written release against a ledger without adding it; `original` is the data that it was made from."""
     candidate, written, _ = _candidate(folder, ledger, original, reading, independent)
     found = examine(ledger, candidate, written)
-    return Checked(found.passed, found.lines())
+    return Checked(found.passed, found_lines(found))
 
 
 def add_release(
@@ -236,7 +237,7 @@ def add_release(
             refuse(candidate.name, found)
         entry = add_entry(ledger, candidate, found, _made_by(manifest), folder, manifest.files).entry
         confirm(ledger, entry, in_place=True)
-    return Checked(found.passed, found.lines(), entry)
+    return Checked(found.passed, found_lines(found), entry)
 
 
 def _candidate(

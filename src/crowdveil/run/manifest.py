@@ -34,12 +34,10 @@ from crowdveil.params import Params
 from crowdveil.run.options import DECISION
 from crowdveil.run.stages import FileEntries, Findings, RunSpec, Solution
 
-FILES = ("zones", "hierarchy", "partition", "pois")
+FILES = ("zones", "hierarchy", "partition")
 """Input options that name a file, or are data themselves."""
 NOT_OF_FLOWS = ("hierarchy", "partition")
 """Input options that do not change flows: the original of a release is read without them."""
-ONLY_CHECKED = ("pois",)
-"""Input options that do not change flows, but are needed to check a guarantee; without them it is not checked."""
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy")
 
 
@@ -159,7 +157,7 @@ def original_input_options(manifest: Manifest, given: dict[str, Any]) -> dict[st
             _must_be_the_same(given[name], before[name], name)
         elif Tiling.of(before[name].get("name")) is not None:
             given = {**given, name: before[name]["name"]}
-        elif name not in (*NOT_OF_FLOWS, *ONLY_CHECKED):
+        elif name not in NOT_OF_FLOWS:
             raise ParameterError(f"the release was made with a file of {name}. Give it with {Option(name)}.")
     options = {name: value for name, value in before.items() if name not in FILES} | {"tz": manifest.time_zone} | given
     return {name: value for name, value in options.items() if name not in NOT_OF_FLOWS}

@@ -87,13 +87,8 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         raise ParameterError(Option("export"), f"{method.name} is for trajectories, and it is for flows. Leave it out.")
     if spec.options.pairing is not None and method.takes is not Trajectories:
         raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none. Leave it out.")
-    counted = any(getattr(spec.params, name, 0) for name in ("min_pois", "min_poi_categories"))
-    if getattr(spec.reading, "pois", None) is not None and not counted:
-        raise ParameterError(
-            Option("pois"),
-            f"nothing counts points of interest. Give {Option('min_pois')} or {Option('min_poi_categories')} to a method that "
-            "has them, or leave it out.",
-        )
+    if getattr(spec.reading, "min_tiles_of", None) is not None and "min_tiles" not in method.params.model_fields:
+        raise ParameterError(Option("min_tiles_of"), f"{method.name} has no smallest areas. Leave it out.")
     if method.needs_zones and _finds_zones(spec):
         raise ParameterError(
             Option("zones"),

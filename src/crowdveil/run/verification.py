@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from crowdveil import guarantees as library
@@ -40,9 +39,9 @@ def check(
 
 
 def _check_with_flows(guarantee: Guarantee, written: WrittenRelease, original: Flows) -> Finding:
-    """Check a guarantee with the original flows; the finding is one with the original where the files alone do not show it."""
-    found = guarantee.check_with_flows(written, original)
-    return replace(found, with_original=found.with_original and not guarantee.check(written).holds)
+    """Check a guarantee with the original flows; where it holds, and the files alone show that, return what these show."""
+    found, alone = guarantee.check_with_flows(written, original), guarantee.check(written)
+    return alone if found.holds and alone.holds else found
 
 
 def structural_guarantees(method: Method, params: Params, *, repeated: bool = False) -> tuple[Guarantee, ...]:
@@ -99,7 +98,8 @@ def _guarantees_of_derived(manifest: Manifest, stated: tuple[Guarantee, ...]) ->
 
 def _facts(manifest: Manifest) -> Facts:
     """Return what a manifest says of the data that guarantees depend on; what follows from places is not compared."""
-    return Facts(manifest.k_unit, _has_weights(manifest), step_s=manifest.step_seconds)
+    counted = manifest.input.options.get("min_tiles_of")
+    return Facts(manifest.k_unit, _has_weights(manifest), step_s=manifest.step_seconds, counted_tiles=counted)
 
 
 def _has_weights(manifest: Manifest) -> bool:

@@ -25,6 +25,8 @@ def task_of(verb: Verb, path: Path, content: dict[str, Any]) -> Task:
         files[roles[0]] = need(path, content, "input")
     run = checked(path, values_of(content, *local), *local)
     overwrite = run.pop("overwrite", content.get("overwrite", False))
+    if not isinstance(overwrite, bool):
+        raise ParameterError(path, "overwrite: expected true or false. Change it.")
     output = need(path, content, "output") if "output" in content or verb.output(name).required else None
     return Task(name, tables(path, content, "parameters", "reading") | run, files, output, overwrite=overwrite)
 

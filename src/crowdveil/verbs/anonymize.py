@@ -161,7 +161,7 @@ def _hidden(name: str) -> frozenset[str]:
         return frozenset(("ledger", "overwrite", *AuditOptions.model_fields))
     read_by = {
         "partition": name == "fixed",
-        "pois": "min_pois" in params,
+        "min_tiles_of": "min_tiles" in params,
         "hierarchy": name not in ("suppression", "laplace", "fixed"),
     }
     return frozenset(("pairing", "overwrite", *(option for option, read in read_by.items() if not read)))

@@ -292,7 +292,7 @@ def _run(task: Task) -> Outcome:
         original=task.files.get("original"), overwrite=task.overwrite, **task.reporting,
         **task.of(*_options(task.name), *_local(task.name)),
     )  # fmt: skip
-    return Outcome(task.notes, [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])], found)
+    return Outcome(task.notes, [*found.lines(), *([CONFIDENTIAL] if found.confidential else [])], found.as_json)
 
 
 def _local(name: str) -> tuple[type[Params], ...]:

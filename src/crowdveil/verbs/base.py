@@ -176,11 +176,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run found: notes, lines to print, the result for JSON, and the exit code of the command."""
+    """What a run found: notes, lines to print, the same as JSON, and the exit code of the command."""
 
     notes: ReadNotes
     lines: list[str]
-    found: Any = None
+    as_json: Callable[[], Any] = dict
     exit_code: int = 0
 
 

@@ -92,7 +92,7 @@ def _run(task: Task) -> Outcome:
         task.files["data"], asked.k or K, task.output, plot=task.plot, overwrite=task.overwrite, suggest=asked.suggest,
         **task.reporting, **task.of(FlowReading),
     )  # fmt: skip
-    return Outcome(task.notes, [*found.lines(), "", CONFIDENTIAL], found)
+    return Outcome(task.notes, [*found.lines(), "", CONFIDENTIAL], found.as_json)
 
 
 HELP = """Describe OD matrices before anonymization: tiles, time steps, flows, trips, density, and the shares of flows and of

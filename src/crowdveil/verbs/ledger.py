@@ -7,10 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from crowdveil.ledger.explaining import explain
-from crowdveil.ledger.listing import entry_rows
 from crowdveil.ledger.recording import retire, verify_ledger
 from crowdveil.ledger.store import Ledger, create_ledger
+from crowdveil.ledger.wording import entry_rows, explain
 from crowdveil.model.tabular import Table
 from crowdveil.run.ledgers import Checked, add_release, check_release
 from crowdveil.verbs.opened import folder_of

@@ -220,7 +220,7 @@ def _run(task: Task) -> Outcome:
     )  # fmt: skip
     for sentence in found.sentences(as_command_line):
         task.notes.add(sentence)
-    return Outcome(task.notes, found.lines(), found)
+    return Outcome(task.notes, found.lines(), found.as_json)
 
 
 def _has_new_ids(release: str) -> bool:

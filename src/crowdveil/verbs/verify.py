@@ -32,22 +32,16 @@ def verify(folder: str | Path | Result, original: Any = None, *, pairing: Any = 
         return Verification(tuple(releases.verify(Path(opened), original, options, pairing)))
 
 
-class _Checked:
-    """The findings of a release, for JSON."""
-
-    def __init__(self, folder: str, counts: str, findings: Findings) -> None:
-        self.folder, self.counts, self.findings = folder, counts, findings
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all findings."""
-        rows = [
-            {
-                "name": p.name, "kind": p.kind, "statement": p.statement(), "outcome": finding.outcome.value,
-                "counts": finding.counts, "checked": finding.detail, "with_original": finding.with_original,
-            }
-            for p, finding in self.findings
-        ]  # fmt: skip
-        return {"folder": self.folder, "k_unit": self.counts, "findings": rows}
+def _as_json(folder: str, counts: str, findings: Findings) -> dict[str, Any]:
+    """Return all findings of a release."""
+    rows = [
+        {
+            "name": p.name, "kind": p.kind, "statement": p.statement(), "outcome": finding.outcome.value,
+            "counts": finding.counts, "checked": finding.detail, "with_original": finding.with_original,
+        }
+        for p, finding in findings
+    ]  # fmt: skip
+    return {"folder": folder, "k_unit": counts, "findings": rows}
 
 
 def _run(task: Task) -> Outcome:
@@ -62,7 +56,7 @@ def _run(task: Task) -> Outcome:
     )
     lines = [*_lines(checked, original is None), f"k counts {counts}; {hashes}."]
     violated = any(finding.violated for _, finding in checked)
-    return Outcome(task.notes, lines, _Checked(folder, counts, checked), int(violated))
+    return Outcome(task.notes, lines, lambda: _as_json(folder, counts, checked), int(violated))
 
 
 def _lines(checked: Findings, from_files: bool) -> list[str]:
@@ -102,7 +96,7 @@ VERB = Verb(
         ),
     ),
     output=lambda name: Output(json=True),
-    hidden=lambda name: frozenset(EitherReading.model_fields) - {"zones", "pois"},
+    hidden=lambda name: frozenset(EitherReading.model_fields) - {"zones"},
     help=lambda name: with_examples(
         HELP,
         "verify",

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
 from crowdveil.errors import InputError
+from crowdveil.guarantees import MinTiles
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_ORIGIN, Splits
 from crowdveil.methods.base import Facts
 from crowdveil.methods.od.atg_dual import AtgDualParams
 from crowdveil.methods.od.atg_dual import run as run_dual
 from crowdveil.methods.od.atg_exact import AtgExactParams, guarantees, run
 from crowdveil.model.arrays import frozen
+from crowdveil.model.flows import VISITED, CountedTiles
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
@@ -118,8 +120,8 @@ def test_areas_are_as_large_as_wanted(
     visited = {*trips.origin.tolist(), *trips.destination.tolist()}
     counting, least = (visited, inhabited) if inhabited else ({*range(TILES)}, tiles)
     plain = _Sized(flows, trips, k, least, counting)
-    sizes = {"min_inhabited_tiles": inhabited} if inhabited else {"min_tiles": tiles}
-    params = AtgExactParams(k=k, suppress=share, v_target=target, delta=0, **sizes)  # type: ignore[arg-type]
+    flows = replace(flows, counted=CountedTiles(VISITED, flows.visited) if inhabited else None)
+    params = AtgExactParams(k=k, suppress=share, v_target=target, delta=0, min_tiles=least)
     if len(counting) < least or not plain.publishable(plain.origins.root, plain.destinations.root):
         return
     origins = plain.origins_near(target, plain.origins.root)[1]
@@ -135,15 +137,19 @@ def test_areas_are_as_large_as_wanted(
     for name in ("atg-exact", "atg-dual", "atg-coupled", "atg-soft"):
         method = find_method(name)
         for report in (False, True):
-            given = {**sizes, "k": k, "aggregate_small": report, **({} if name == "atg-soft" else {"suppress": 0.9})}
+            given = {
+                "min_tiles": least,
+                "k": k,
+                "aggregate_small": report,
+                **({} if name == "atg-soft" else {"suppress": 0.9}),
+            }
             checked = method.params.checked(given)
             made: Any = method.run(flows, checked, np.random.default_rng(0), no_progress)
             for area in {*made.origin.tolist(), *made.destination.tolist()}:
                 held = made.areas.tiles[made.areas.offsets[area] : made.areas.offsets[area + 1]]
                 assert plain.large(held), name
-            wanted = "inhabited" if inhabited else "tiles"
-            asked = (inhabited > 0) if inhabited else tiles > 1
-            assert any(wanted in g.name for g in method.guarantees(checked, Facts.of(flows))) == asked
+            asked = any(isinstance(g, MinTiles) for g in method.guarantees(checked, Facts.of(flows)))
+            assert asked == (least > 1 or inhabited > 0)
 
 
 def test_a_map_with_fewer_tiles_than_wanted_is_refused() -> None:

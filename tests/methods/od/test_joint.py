@@ -16,7 +16,7 @@ from crowdveil.errors import InputError, ParameterError
 from crowdveil.experiments.profiles import make_profile
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.methods.od.joint import JointParams, run
-from crowdveil.model.flows import Flows
+from crowdveil.model.flows import VISITED, CountedTiles, Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import REPORTED
 from crowdveil.model.trips import Trips
@@ -111,12 +111,11 @@ def test_areas_as_large_as_wanted(problem: Any, k: int, share: float, tiles: int
     visited = {*trips.origin.tolist(), *trips.destination.tolist()}
     counting, least = (visited, inhabited) if inhabited else (set(range(TILES)), tiles)
     plain = PlainExtent(flows, trips, k, least, most, counting)
-    flows = replace(flows, zones=_squares())
+    flows = replace(flows, zones=_squares(), counted=CountedTiles(VISITED, flows.visited) if inhabited else None)
     params = JointParams(
         k=k,
         suppress=f"{100 * share}%",
-        min_tiles=1 if inhabited else tiles,
-        min_inhabited_tiles=inhabited,
+        min_tiles=least,
         max_area_km2=most * 1.5,
     )
     everything, budget = plain.all(), int(share * flows.total + 1e-9)

@@ -52,28 +52,13 @@ def inside(tile: int, tiles: TilePlaces, bounds: Ints, side: int) -> bool:
 @kernel
 def _measure(held: Ints, tiles: TilePlaces, rules: CutRules, bounds: Ints, side: int) -> tuple[int, int]:
     """Return the cost and the number of the tiles within bounds; the number is NOT_ALLOWED if they are too few."""
-    cost, count, visited, pois = 0, 0, 0, 0
+    cost, count, counted = 0, 0, 0
     for tile in held:
         if inside(tile, tiles, bounds, side):
             cost += tiles.cost[tile]
             count += 1
-            visited += tiles.visited[tile]
-            pois += tiles.pois[tile]
-    enough = count >= rules.tiles and visited >= rules.inhabited and pois >= rules.pois
-    if enough and rules.categories > 0:
-        enough = _categories(held, tiles, bounds, side) >= rules.categories
-    return cost, (count if enough else NOT_ALLOWED)
-
-
-@kernel
-def _categories(held: Ints, tiles: TilePlaces, bounds: Ints, side: int) -> int:
-    """Return the number of different categories of points of interest within bounds."""
-    seen = np.zeros(int(tiles.category.max()) + 1 if len(tiles.category) else 0, np.bool_)
-    for tile in held:
-        if inside(tile, tiles, bounds, side):
-            for e in range(tiles.category_offsets[tile], tiles.category_offsets[tile + 1]):
-                seen[tiles.category[e]] = True
-    return int(seen.sum())
+            counted += tiles.counts[tile]
+    return cost, (count if counted >= rules.tiles else NOT_ALLOWED)
 
 
 @kernel
@@ -227,7 +212,7 @@ def _boundaries(held: Ints, tiles: TilePlaces, axis: int, low: int, high: int, r
     Empty tiles between two flows go to either side. Only where areas have a least size can a place between matter, since both
     sides are trimmed.
     """
-    if rules.tiles <= 1 and rules.inhabited <= 1 and rules.pois == 0 and rules.categories == 0:
+    if rules.tiles == 0:
         return np.array([low])
     found = np.empty(len(held), np.int64)
     count = 0

@@ -15,18 +15,12 @@ USED, PIECES, LEFTS = 0, 1, 2
 
 
 class TilePlaces(NamedTuple):
-    """Of each tile: its position on both axes, what it costs a trip, 1 if anyone visits it, and its points of interest.
-
-    `category_offsets` and `category` have the categories of the points of each tile, from 0; one empty list where none count.
-    """
+    """Of each tile: its position on both axes, what it costs a trip, and 1 if it counts where areas need a number of tiles."""
 
     x: Ints
     y: Ints
     cost: Ints
-    visited: Ints
-    pois: Ints
-    category_offsets: Ints
-    category: Ints
+    counts: Ints
 
 
 class CutFlows(NamedTuple):
@@ -58,16 +52,12 @@ class Scratch(NamedTuple):
 class CutRules(NamedTuple):
     """What cuts must keep to.
 
-    The smallest crowd; fewest tiles, visited tiles, points of interest and categories of them in an area; what deviations
-    count in (0: a trip costs the tiles of its areas); what a suppressed trip costs; and the cost that a suppressed trip should
-    save.
+    The smallest crowd; fewest tiles that count in an area (0: any); what deviations count in (0: a trip costs the tiles of its
+    areas); what a suppressed trip costs; and the cost that a suppressed trip should save.
     """
 
     k: int
     tiles: int
-    inhabited: int
-    pois: int
-    categories: int
     scale: int
     lost_cost: int
     multiplier: float

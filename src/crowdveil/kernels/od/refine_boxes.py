@@ -305,7 +305,7 @@ def refine_boxes(
     if rest > 0 and rules.multiplier > 0:
         # What is left is spent on cuts that save less for a trip.
         any_gain = CutRules(
-            rules.k, rules.tiles, rules.inhabited, rules.pois, rules.categories, rules.scale, rules.lost_cost, 0.0
+            rules.k, rules.tiles, rules.scale, rules.lost_cost, 0.0
         )  # fmt: skip
         pieces, rest = _cut_pieces(pieces, flows, tiles, any_gain, rest, want_left, scratch)
     return pieces

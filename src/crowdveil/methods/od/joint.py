@@ -5,9 +5,8 @@ Guarantee
 FlowKAnonymity(k): every published flow is made by at least k people (trips, where people are not known).
 DisjointFlows: no pair of tiles is in two published flows of a time step. SuppressionBudget: in each time step at most
 the given share (or number) of trips is suppressed; where no split helps, one flow from the whole map to the whole map
-remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MinInhabitedTiles, MinPois,
-MinPoiCategories, MaxArea, where requested: published areas have at least this number of tiles, visited tiles, points of
-interest or categories of them, and at most this number of square
+remains. A time step with fewer than k people in all is suppressed whole. MinTiles, MaxArea, where
+requested: published areas have at least this number of tiles, or of tiles that count, and at most this number of square
 kilometers. With a largest area the budget may be impossible to keep: the run then stops and gives the smallest budget. With
 `time_partition = stable` the budget is for all time steps together, or for those of each class in `stable_by`; time steps with
 fewer than k people in all do not count. With `time_partition = adaptive` a row has an interval of time, rows are disjoint in
@@ -101,7 +100,7 @@ from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptiv
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
-from crowdveil.solve.od.requirements import check_outlines, check_pois, check_positions, check_tree
+from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import as_figure, summarize_gaps
@@ -213,7 +212,6 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
 
 def check_data(data: Flows, params: JointParams) -> None:
     """Raise unless there is a tree or positions of zones, outlines where areas are measured, and time steps for intervals."""
-    check_pois(data, params)
     if params.splits == "tree":
         check_tree(data, params)
     else:

@@ -6,21 +6,19 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
-from crowdveil.errors import EmptyInputError, InputError, Option, ParameterError
+from crowdveil.engine.spark import Frame, SparkEngine
+from crowdveil.errors import EmptyInputError, InputError, Option
 from crowdveil.io.axes import check_axes
 from crowdveil.io.flows import resolve_step_seconds, with_tree
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, NAMED, OdColumns, by_role, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_rows import zones_named
-from crowdveil.io.omx import is_omx
-from crowdveil.io.source import CSV_SUFFIXES, MISSING, Source, refuse_wide
+from crowdveil.io.source import Source
 from crowdveil.io.stations import MAX_POSITIONS, positions, station_columns, zones_of_positions
 from crowdveil.io.tiling import (
     PointCover,
@@ -40,46 +38,19 @@ from crowdveil.model.globe import Reach
 from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
-from crowdveil.reading import FlowReading, read, with_partition, with_pois
+from crowdveil.reading import FlowReading, read, with_counted_tiles, with_partition
 from crowdveil.run.flow_partitions import PARTITION_ROWS, FlowPartition, PartitionedFlows, SolvedPartition
+from crowdveil.run.spark.sources import first_rows, open_data, quoted, with_missing
 from crowdveil.run.stages import RunSpec
 
-HEAD_ROWS = 20_000
-"""Rows from which the form of times and the meaning of columns are learned."""
 PARTITIONS_A_SLOT = 4
 """Fewest partitions for each task that runs at a time, so that all are busy."""
-REFUSED: dict[str, str] = {
-    "bbox": "trips are cropped on one machine; prepare them with crowdveil flows",
-    "time_window": "trips are cropped on one machine; prepare them with crowdveil flows",
-    "fold": "periods are added up on one machine; prepare the flows with crowdveil flows",
-    "ledger": "an audit compares all trips with those of earlier releases; run it on one machine, or add the release afterwards",
-    "pairing": "the original does not leave the cluster; leave it out",
-    "min_inhabited_tiles": "visited tiles are found in all trips; run it on one machine",
-}
-"""Options that do not work on Spark, and what to do."""
 START, INSTANT, SKIPPED, TWICE = (f"crowdveil_{name}" for name in ("start", "instant", "skipped", "twice"))
 PARTITION = "crowdveil_partition"
 ROW_STEPS = [(START, pa.int64()), (INSTANT, pa.bool_()), (SKIPPED, pa.bool_()), (TWICE, pa.bool_())]
 """Columns that `StepReader` adds: the start of the time step (null where the time cannot be read), whether the time names a zone,
 and whether a clock skipped it or showed it twice."""
 RESULT = pa.schema([("summary", pa.string()), ("areas", pa.binary()), ("steps", pa.binary())])
-
-
-def check_supported(spec: RunSpec) -> None:
-    """Raise if a run cannot be done on a cluster, with the reason."""
-    reason = spec.method.partitioning(spec.params)
-    if reason is not None:
-        raise ParameterError(
-            Option("engine", "spark"), f"{spec.method.name} cannot be done in partitions, since {reason}."
-        )
-    if spec.options.format == "csv" or spec.data_name is not None:
-        raise ParameterError(
-            f"{Option('engine', 'spark')} writes Parquet under its own names. Leave {Option('format', 'csv')} and the name out."
-        )
-    for name, reason in REFUSED.items():
-        given = (getattr(part, name, None) for part in (spec.reading, spec.options, spec.params))
-        if any(value not in (None, False, 0) for value in given):
-            raise ParameterError(Option(name), f"it is not available on Spark: {reason}.")
 
 
 @dataclass(frozen=True)
@@ -137,14 +108,6 @@ class ChunkReader:
             yield pa.record_batch({"found": [json.dumps(found)]})
 
 
-def with_missing(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of a CSV with nulls in place of the words for missing values."""
-    columns = [
-        pa.array([None if v in MISSING else v for v in column.to_pylist()], pa.string()) for column in rows.columns
-    ]
-    return pa.record_batch(columns, names=rows.schema.names)
-
-
 @dataclass(frozen=True)
 class PartitionRunner(Sent):
     """Reads the rows of a partition as flows, and solves them; sent to executors.
@@ -180,7 +143,7 @@ class PartitionRunner(Sent):
         else:
             flows = replace(
                 flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-                partition=frame.partition, pois=frame.pois,
+                partition=frame.partition, counted=frame.counted,
             )  # fmt: skip
             solved = self.function(flows, number)
             summary, areas, steps = solved.summary, as_bytes(solved.areas), as_bytes(solved.steps)
@@ -210,14 +173,10 @@ class SparkFlows(PartitionedFlows):
         reading = spec.reading
         if not isinstance(reading, FlowReading):
             raise TypeError("flows are read with the input options of flows")
-        data = engine.read(readable(spec.data))
-        source, is_text = source_of(engine, spec.data, data)
+        data, source, is_text = open_data(engine, spec.data)
         named = by_role({role: getattr(reading, role) for role in NAMED}, source)
         columns = find_od_columns(source, named, by_coordinates(reading.zones), notes)
-        head = engine.gather(data.limit(HEAD_ROWS)).combine_chunks().to_batches()
-        if not head:
-            raise InputError(source.name, "there are no rows. Expected at least one.")
-        first = with_missing(head[0]) if is_text else head[0]
+        first = first_rows(engine, data, source, is_text)
         form = TimeForm(reading.time_format)
         if columns.time is not None:
             form = learned_form([first[columns.time]], form, f"{source.name}, column {columns.time}")
@@ -404,33 +363,5 @@ def empty_flows(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: 
         step_s=step_s,
     )
     flows = flows if reading.hierarchy is None else with_tree(flows, reading.hierarchy)
-    flows = with_pois(flows, reading.pois, notes)
+    flows = with_counted_tiles(flows, reading.min_tiles_of, reading.zones, reading.zone_id)
     return with_partition(flows, reading.partition)
-
-
-def readable(data: Any) -> Any:
-    """Return data that Spark can read, a path, a table or a data frame of its session; raise on anything else."""
-    if isinstance(data, str | Path) and is_omx(data):
-        raise InputError(data, "Spark cannot read OMX files. Write the flows as Parquet, or run without Spark.")
-    if not isinstance(data, str | Path | SparkTable) and not hasattr(data, "createOrReplaceGlobalTempView"):
-        raise InputError(
-            f"Expected a path or a data frame of Spark, got {type(data).__name__}. Give one, or run without Spark."
-        )
-    return data
-
-
-def source_of(engine: SparkEngine, data: Any, frame: Frame) -> tuple[Source, bool]:
-    """Return the name of the data for messages with its columns, and whether these are text, as those of a CSV."""
-    name = data.name if isinstance(data, SparkTable) else str(data) if isinstance(data, str | Path) else "the table"
-    refuse_wide(name, len(frame.columns))
-    stem = Path(name.rstrip("/"))
-    stem = stem.with_suffix("") if stem.suffix in (".gz", ".bz2", ".zst") else stem
-    is_text = isinstance(data, str | Path) and stem.suffix.lower() in CSV_SUFFIXES
-    return Source(name, engine.schema(frame), delimiter="," if is_text else None), is_text
-
-
-def quoted(name: str) -> str:
-    """Quote a column's name for a query."""
-    if "`" in name:
-        raise ParameterError("a column has a backtick in its name, which Spark cannot read. Rename it.")
-    return f"`{name}`"

@@ -14,6 +14,7 @@ from crowdveil.errors import InputError
 from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
 from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
+from crowdveil.solve.od.area_content import counted_tiles
 from crowdveil.solve.od.box_building import DEVIATION_SCALE
 from crowdveil.solve.od.boxes import BoxSpace, gap_percent
 from crowdveil.solve.od.dyadic_regions import tile_positions
@@ -66,8 +67,8 @@ class Refinement:
     ----------
     tiles
         Position and cost of each tile.
-    k, extent
-        Smallest crowd, and smallest areas.
+    k, least
+        Smallest crowd, and fewest tiles of an area; 0 for any.
     objective
         What is minimized.
     time_weight
@@ -78,7 +79,7 @@ class Refinement:
 
     tiles: TilePlaces
     k: int
-    extent: RegionExtent
+    least: int
     objective: Objective
     time_weight: int = 0
     by_step: bool = False
@@ -87,11 +88,9 @@ class Refinement:
     def of(cls, data: Flows, k: int, extent: RegionExtent, objective: Objective) -> Refinement:
         """Take the positions of tiles from the data; raise if they are not known."""
         x, y, _ = tile_positions(data.zones, "cuts at any place")
-        n, pois = len(data.zones), data.pois
-        counts = np.zeros(n, np.int64) if pois is None else pois.per_tile(n)
-        categories = (np.zeros(n + 1), np.zeros(0)) if pois is None else pois.categories_per_tile(n)
-        columns = (x, y, tile_cost(data, objective), data.visited, counts, *categories)
-        return cls(TilePlaces(*(frozen(c, np.int64) for c in columns)), k, extent, objective)
+        columns = (x, y, tile_cost(data, objective), counted_tiles(data))
+        least = extent.tiles if extent.asks_for_tiles(data) else 0
+        return cls(TilePlaces(*(frozen(c, np.int64) for c in columns)), k, least, objective)
 
     def with_time_weight(self, weight: Fraction) -> Refinement:
         """Return it for boxes of several time steps, each of which after the first costs a trip so many tiles."""
@@ -148,10 +147,7 @@ class Refinement:
         scale = DEVIATION_SCALE if self.objective == "reconstruction" else 0
         rules = CutRules(
             self.k,
-            self.extent.tiles,
-            self.extent.inhabited,
-            self.extent.pois,
-            self.extent.categories,
+            self.least,
             scale,
             boxes.lost_cost,
             MULTIPLIER_SHARE * saved,

@@ -163,7 +163,7 @@ def large_enough_map(space: RegionSpace) -> RegionSpace:
     """Return the regions; raise if not even the whole map is large enough to be published."""
     if not (space.origins.large_enough[-1] and space.destinations.large_enough[-1]):
         raise InputError(
-            "not even the whole map has as many tiles or points of interest as published areas should have. Ask for fewer."
+            "not even the whole map has as many tiles that count as published areas should have. Ask for fewer."
         )
     return space
 

@@ -8,13 +8,10 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option
 from crowdveil.model.flows import Flows
-from crowdveil.model.points_of_interest import NO_CATEGORY
-from crowdveil.solve.od.area_content import points_of
 
 
-def check_tree(data: Flows, params: Any) -> None:
-    """Raise unless there is a tree over the zones, or positions to make one of; and points of interest, where they count."""
-    check_pois(data, params)
+def check_tree(data: Flows, _params: Any) -> None:
+    """Raise unless there is a tree over the zones, or positions to make one of."""
     if len(data) and data.origin_tree is None and data.destination_tree is None:
         data.zones.need_location("Ward trees")
 
@@ -23,18 +20,6 @@ def check_positions(data: Flows, _params: Any) -> None:
     """Raise unless the positions of the zones are known, for clusters of flows."""
     if len(data):
         data.zones.need_location("clusters of flows")
-
-
-def check_pois(data: Flows, params: Any) -> None:
-    """Raise unless there are points of interest, with categories, where areas must contain some."""
-    points, categories = getattr(params, "min_pois", 0), getattr(params, "min_poi_categories", 0)
-    if points or categories:
-        found = points_of(data)
-        if categories and np.all(found.category == NO_CATEGORY):
-            raise InputError(
-                Option("min_poi_categories"),
-                f"no point of interest has a category. Add a column category to the table of {Option('pois')}.",
-            )
 
 
 def check_outlines(data: Flows, what: str) -> None:
