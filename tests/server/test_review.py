@@ -218,6 +218,7 @@ def test_on_the_page(served: Running) -> None:
         anna.page.wait_for_selector(".badge.awaiting")
         anna.page.wait_for_selector(".verdict")
         assert anna.page.locator("button:has-text('Download the release')").count() == 0
+        rita.page.on("dialog", lambda dialog: dialog.accept())  # the page asks before a decision
         rita.sign_in(served.tokens["rita"])
         rita.page.click(f"a[href='#/reviews/{job}']")
         rita.page.wait_for_selector("iframe")

@@ -38,7 +38,7 @@ export interface Preview {
 
 export interface Manifest {
   method: { name: string; status: string; parameters: Record<string, unknown> };
-  cost: Record<string, unknown>; risk?: Record<string, unknown>[]; files: Record<string, { name: string }>;
+  cost: Record<string, unknown>; risk?: Record<string, unknown>[] | null; files: Record<string, { name: string }>;
   guarantees: {
     name: string; kind: string; statement: string; outcome: "holds" | "violated" | "not checked"; checked: string;
   }[];

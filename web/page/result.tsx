@@ -79,7 +79,7 @@ function Views({ job, found }: { job: JobView; found: Release }) {
 }
 
 function Measures({ job, manifest }: { job: JobView; manifest: Manifest }) {
-  const { risk = [], guarantees } = manifest;
+  const { guarantees } = manifest, risk = manifest.risk ?? []; // null where no attacks were tried
   return <>
     <Pairs caption="What was published, and what was lost, as in the manifest" rows={costs(manifest)} />
     {risk.length > 0 && <>
