@@ -86,8 +86,10 @@ class Result:
 
         if not isinstance(self.folder, Path):
             return []
-        report = self.folder / REPORT_FILE
-        return [coarseness(self.written, self.stated), *([f"open {report}"] if report.exists() else [])]
+        return [
+            coarseness(self.written, self.stated),
+            *([f"open {REPORT_FILE}"] if (self.folder / REPORT_FILE).exists() else []),
+        ]
 
     def __repr__(self) -> str:
         where = "in memory" if self.folder is None else f"in {self.folder}"
