@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -50,8 +51,8 @@ def on_server(running: Running, monkeypatch: pytest.MonkeyPatch) -> Running:
 def contents(folder: Path) -> dict[str, object]:
     """The files of a release; all that may differ is when it was made."""
     found: dict[str, object] = {p.name: p.read_bytes() for p in folder.iterdir()}
-    manifest = json.loads((folder / "manifest.json").read_text())
-    return found | {"manifest.json": {n: v for n, v in manifest.items() if n != "created"}}
+    manifest = (folder / "manifest.json").read_text()
+    return found | {"manifest.json": re.sub('"created": "[^"]*"', "", manifest)}
 
 
 CASES = {
