@@ -14,16 +14,17 @@ import pytest
 import shapely
 from examples import tries
 from hypothesis import given, settings
+from run_files import task
 
 import crowdveil
 from crowdveil import testing
 from crowdveil.analysis.quadtree_heatmap import HeatMap, HeatMapParams, run
-from crowdveil.compat.mobidatalab.runfiles import read_analysis_file
 from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError, OutputError, ParameterError
 from crowdveil.guarantees import guarantee_from_manifest
 from crowdveil.guarantees.sectors import SectorGuarantee
 from crowdveil.io.sectors import read_sectors
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.runfiles.common import load
 
 
 def cabs(people: int = 40, points: int = 1500, far: bool = True, seed: int = 2, lat: float = 48.85) -> pa.Table:
@@ -255,9 +256,9 @@ def test_run_files_of_ours_and_wrong_ones(tmp_path: Path) -> None:
     path.write_text(
         'method = "quadtree-heatmap"\ninput = "cabs.csv"\noutput = "map"\n[parameters]\nmin_k = 9\n[reading]\ntz = "UTC"\n'
     )
-    wanted = read_analysis_file(path)
-    assert (wanted.analysis, wanted.data, wanted.output) == ("quadtree-heatmap", "cabs.csv", "map")
-    assert wanted.options == {"min_k": 9, "tz": "UTC"} and not wanted.overwrite
+    wanted = task("analyze", load(path), path)
+    assert (wanted.name, wanted.files, wanted.output) == ("quadtree-heatmap", {"data": "cabs.csv"}, "map")
+    assert wanted.values == {"min_k": 9, "tz": "UTC"} and not wanted.overwrite
     for wrong in (
         {**MDL, "main_output_file": "../map.json"},
         {**MDL, "main_output_file": "map"},
@@ -267,9 +268,8 @@ def test_run_files_of_ours_and_wrong_ones(tmp_path: Path) -> None:
         {**MDL, "k": 3},
         {"method": "quadtree-heatmap", "input": "a", "overwrite": "yes"},
     ):
-        (tmp_path / "run.json").write_text(json.dumps(wrong))
         with pytest.raises(ParameterError):
-            read_analysis_file(tmp_path / "run.json")
+            task("analyze", wrong)
 
 
 def test_analyze_holds_every_analysis(command: Any) -> None:
@@ -278,7 +278,7 @@ def test_analyze_holds_every_analysis(command: Any) -> None:
     assert command("analyze").out == shown.out
     assert "--min-sector-length-m" in command("analyze", "QuadTreeHeatMap", "--help").out
     assert "Known are" in command("analyze", "heat", "x").sentence
-    assert "not both" in command("analyze", "-f", "run.json", "topics", "out").sentence
+    assert "got both" in command("analyze", "-f", "run.json", "topics", "out").sentence
 
 
 @pytest.mark.realdata

@@ -18,8 +18,9 @@ from crowdveil.verbs.table import VERBS
 
 
 def _do(task: Task) -> Outcome:
+    out = Path(str(task.output)).parent
     what, begun = task.values.get("do"), Path("begun")  # in the folder of the inputs, which all runs share
-    (task.out / "half.txt").write_text("half of it")
+    (out / "half.txt").write_text("half of it")
     if what == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif what == "break":  # as a library does that reads where it must not
@@ -46,19 +47,20 @@ def _do(task: Task) -> Outcome:
     elif what == "slow":
         time.sleep(float(task.values["s"]))
     elif what == "link":  # a result that names another's file
-        (task.out.parent / job.SUMMARY).symlink_to("/etc/passwd")
+        (out.parent / job.SUMMARY).symlink_to("/etc/passwd")
     elif what == "pipe":  # a report that no reader would get to the end of
-        os.mkfifo(task.out.parent / job.PROGRESS)
+        os.mkfifo(out.parent / job.PROGRESS)
         time.sleep(600)
     elif what == "spill":
         Path(os.environ["TMPDIR"], "spill").write_text("half")
         os._exit(3)
     elif what == "lie":
-        write_object(task.out.parent / "answer.json", {"result": {"name": "../../x"}})
+        write_object(out.parent / "answer.json", {"result": {"name": "../../x"}})
         os._exit(0)
-    (task.out / "half.txt").rename(task.out / "whole.txt")
-    (task.out / "whole.txt").write_text(task.values.get("text", "whole"))
-    return Outcome(["a note."], ["a line"])
+    (out / "half.txt").rename(out / "whole.txt")
+    (out / "whole.txt").write_text(task.values.get("text", "whole"))
+    task.notes.add("a note.")
+    return Outcome(task.notes, ["a line"])
 
 
 VERBS["filter"] = dataclasses.replace(VERBS["filter"], run=_do)
