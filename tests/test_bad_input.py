@@ -85,7 +85,7 @@ POINT_FILES = [
     Bad("unknown option", POINTS, anonymized("points.csv", "--frobnicate", "1"), ("--frobnicate",)),
     Bad("unknown method", POINTS, ("anonymize", "magic", "points.csv", "-o", "out"), ("magic", "suppression")),
     Bad("unknown command", POINTS, ("anonymous", "points.csv"), ("anonymous",)),
-    Bad("no output", POINTS, ("anonymize", "simple-generalization", "points.csv"), ("--output",)),
+    Bad("no output", POINTS, ("anonymize", "simple-generalization", "points.csv"), ("-o",)),
     Bad("output without ending", POINTS, ("filter", "points.csv", "--min-locations", "1", "-o", "out"), ("out: ", ".csv")),
     Bad("output of a new folder", POINTS, ("filter", "points.csv", "--min-locations", "1", "-o", "new/er/out.xls"), ("out.xls",)),
     Bad("no filter", POINTS, ("filter", "points.csv", "-o", "out.csv"), ("--min-locations", "--max-speed")),

@@ -59,7 +59,7 @@ def test_commands_parse(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["compare x --nothing", "anonymize joint -k ten x -o y", "anonymize jont x -o y", "anonymize joint x"]
+    "wrong", ["compare x --nothing", "anonymize jont x -o y", "anonymize joint x y -o z", "ledger forget ledger/"]
 )
 def test_a_wrong_command_is_found(wrong: str) -> None:
     with pytest.raises(click.ClickException):

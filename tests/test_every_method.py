@@ -148,10 +148,10 @@ def test_guarantees_are_kept_on_the_written_file(
     assert checked and not any(finding.violated for _, finding in checked)
     assert [p["name"] for p in result.manifest["guarantees"]] == [p.name for p, _ in checked]
     assert result.manifest["k_unit"] == data.k_unit
-    for entry in result.manifest["guarantees"]:  # none can be taken out by hand
-        rest = [other for other in result.manifest["guarantees"] if other is not entry]
-        with pytest.raises(GuaranteeViolatedError, match=f"does not state the guarantee {entry['name']} "):
-            stated_guarantees(result.manifest | {"guarantees": rest})
+    for entry in result.stated.guarantees:  # none can be taken out by hand
+        rest = [other for other in result.stated.guarantees if other is not entry]
+        with pytest.raises(GuaranteeViolatedError, match=f"does not state the guarantee {entry.name} "):
+            stated_guarantees(result.stated.model_copy(update={"guarantees": rest}))
 
 
 @OF_TRAJECTORIES  # ids of zones are places, and are published

@@ -105,5 +105,5 @@ def test_a_release_of_other_trajectories_or_of_another_order_is_refused(ask: Cal
     data = _data()
     other = replace(data, lon=data.lon + 0.001)
     for given, release in ((canonical(data), _itself(data)), (data, _itself(other))):
-        with pytest.raises(InputError, match="give the trajectories that it was made from"):
+        with pytest.raises(InputError, match="Give the trajectories that it was made from"):
             ask(given, release)

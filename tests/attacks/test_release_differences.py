@@ -174,7 +174,7 @@ def test_the_hour_that_was_suppressed_is_the_rest_of_the_day(two: tuple[Path, Pa
     scored = crowdveil.attack("releases", hours, day, original=original, zones=folder / "zones.csv")["releases"]
     assert scored.values["original_flows_below_k"] == 1
     assert scored.values["flows_recovered"] == 0  # the hour of the two trips is not known
-    assert "folders of two or more" in command("attack", "releases", hours).sentence
+    assert "Expected the folders of two or more" in command("attack", "releases", hours).sentence
 
 
 def test_one_release_is_not_enough(two: tuple[Path, Path, Path]) -> None:

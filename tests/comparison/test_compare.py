@@ -322,10 +322,10 @@ def test_from_the_command_line(command: Any, tmp_path: Path) -> None:
     assert one.code == 0 and "Take k = " in one.out
     for arguments, says in (
         (("--methods", ","), "at least one"),
-        (("--methods", "joint", "-k", "5,x"), "Expected whole numbers"),
+        (("--methods", "joint", "-k", "5,x"), "Expected a whole number"),
         (("--methods", "joint", "--suppress", "x"), "suppress: Expected a share"),
         (("--methods", "joint", "--trajectories"), "for flows"),
-        (("--methods", "microaggregation", "--step", "1h"), "Omit it"),
+        (("--methods", "microaggregation", "--step", "1h"), "there is no such parameter"),
     ):
         ran = command("compare", data, *arguments)
         assert ran.code == 2 and says in ran.sentence and ran.out == ""

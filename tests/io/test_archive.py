@@ -41,7 +41,7 @@ def test_names_that_lead_elsewhere_are_refused(name: str, tmp_path: Path) -> Non
         entry = zipfile.ZipInfo("placeholder")
         entry.filename = name
         archive.writestr(entry, b"1")
-    with pytest.raises(InputError, match=r"a\.zip: wanted|a\.zip: the zip file is broken"):
+    with pytest.raises(InputError, match=r"a\.zip: Expected|a\.zip: the zip file is broken"):
         unpack(tmp_path / "a.zip", tmp_path / "out", 1 << 20, "a.zip")
     assert not (tmp_path / "out").exists() and not (tmp_path.parent / "x").exists()
 

@@ -385,7 +385,7 @@ def test_files_alone_never_contradict_the_original_on_the_budget(
 
 def test_noise_is_refused_for_weighted_trips(tmp_path: Path) -> None:
     table = _table([(0, 1, "5"), (1, 2, "7")])
-    with pytest.raises(InputError, match="leave out the weights"):
+    with pytest.raises(InputError, match="Leave out the weights"):
         crowdveil.anonymize(
             table, tmp_path / "out", method="laplace", zones=Zones.from_ids(IDS), weight="w", user="user"
         )

@@ -117,5 +117,5 @@ def test_other_time_steps_are_other_rows(tmp_path: Path, ledger: Path) -> None:
 
 def test_what_cannot_be_kept(tmp_path: Path) -> None:
     data = write(tmp_path / "a.parquet", list(range(20)))
-    with pytest.raises(ParameterError, match="name a ledger"):
+    with pytest.raises(ParameterError, match="Name a ledger"):
         crowdveil.anonymize(data, tmp_path / "out", method="suppression", keep_unchanged=True)

@@ -123,7 +123,7 @@ def test_a_point_on_a_border_belongs_to_the_tile_north_or_east_of_it() -> None:
 
 def test_a_grid_of_the_whole_world_is_refused_or_made() -> None:
     lon, lat = np.array([-179.9, -60.0, 60.0, 179.9]), np.array([-85.0, 0.0, 0.0, 85.0])
-    with pytest.raises(ParameterError, match="choose larger tiles"):
+    with pytest.raises(ParameterError, match="Choose larger tiles"):
         grid_frame(lon, lat, 500)
     with pytest.raises(ParameterError, match="all around the globe"):
         grid_over(Box(-180.0, 0.0, 180.0, 0.0), 500_000)
@@ -261,5 +261,5 @@ def test_outlines_are_what_is_known() -> None:
 
 
 def test_points_cannot_be_found_in_zones_that_are_nowhere() -> None:
-    with pytest.raises(InputError, match="give zones="):
+    with pytest.raises(InputError, match="Give zones="):
         locate(Zones.from_ids(["a"]), np.array([1.0]), np.array([1.0]))

@@ -151,7 +151,7 @@ def test_what_a_method_would_refuse_is_known_before_the_job(near: Within) -> Non
     assert "areas that were made before" in str(unfit("fixed", {"k": 2}))
     assert unfit("suppression", {"k": 2}) is None and unfit("laplace", {}) is None
     assert "at most the trips in the data, 24, got 25" in str(unfit("suppression", {"k": 25}))
-    assert "k: wanted" in str(unfit("suppression", {"k": 1}))
+    assert "k: Expected" in str(unfit("suppression", {"k": 1}))
     assert unfit("microaggregation", {}) is None, "a method for other data, which cannot be chosen"
 
 

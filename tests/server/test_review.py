@@ -16,7 +16,7 @@ from conftest import Ran
 from crowdveil.server.service import Service
 
 DATA = "lat,lon\n1,2\n"
-SEED = 77
+SEED = 770077
 GENERALIZE = "/methods/simple-generalization/jobs"
 Command = Callable[..., Ran]
 

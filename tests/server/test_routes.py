@@ -74,13 +74,13 @@ def anna(service: Service) -> Within:
     ("parameters", "sentence"),
     [
         ({"k": 1}, "k: Expected a number of at least 2, got 1."),
-        ({"no": 1}, "no: there is no such parameter; known are "),
+        ({"no": 1}, "no: there is no such parameter. Known are "),
         ({"zones": "/etc/passwd"}, "zones: Expected a file in the field zones of the form, or a plain word."),
         ({"zones": "../x"}, "zones: Expected a file in the field zones"),
         ({"zones": ["a"]}, "zones: Expected a file in the field zones"),
         ({"seed": -1}, "seed: Expected a number of at least 0"),
         ({"format": "exe"}, "format: Expected 'parquet' or 'csv', got 'exe'."),
-        ({"data_name": "../../x.csv"}, "data_name: wanted"),
+        ({"data_name": "../../x.csv"}, "data_name: Expected"),
         ({"resume": "kept"}, "resume: there is no such parameter"),
     ],
 )

@@ -82,7 +82,7 @@ def test_a_token_uses_its_own_sources_alone(town: Town) -> None:
     for who, parameters, words in (
         ("anna", {"source": "trams"}, "not for this source"),
         ("carl", {"source": "buses"}, "not for this source"),
-        ("bert", {}, "name one of buses, trams"),
+        ("bert", {}, "Name one of buses, trams"),
         ("bert", {"source": "../jobs"}, "not for this source"),
         ("carl", {"keep_unchanged": True}, "has no source"),
     ):

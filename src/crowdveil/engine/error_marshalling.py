@@ -51,6 +51,7 @@ _KNOWN: tuple[tuple[str, CrowdveilError], ...] = (
         "Illegal Parquet type",
         InputError("a column has a type that Spark cannot read, such as times in nanoseconds. Write microseconds."),
     ),
+    ("PATH_NOT_FOUND", InputError("there is no such file or folder. Name one that exists.")),
     ("UNABLE_TO_INFER_SCHEMA", InputError("there is no data in the folder. Expected CSV or Parquet files.")),
     (
         "CANNOT_READ_FILE_FOOTER",

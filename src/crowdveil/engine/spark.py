@@ -116,12 +116,7 @@ class SparkEngine:
             data.createOrReplaceGlobalTempView(name)
             self._views.append(name)
             return self.session.table(f"global_temp.{name}")
-        try:
-            return self.act(lambda: self._read_files(str(data)))
-        except Exception as error:
-            if "PATH_NOT_FOUND" in str(error):
-                raise InputError(data, "there is no such file.") from None
-            raise
+        return self.act(lambda: self._read_files(str(data)))
 
     def _read_files(self, path: str) -> Frame:
         plain = re.sub(r"\.(gz|bz2|zst)$", "", path.rstrip("/").lower())

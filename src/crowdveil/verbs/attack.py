@@ -273,7 +273,7 @@ def _files(name: str) -> tuple[InputFile, ...]:
         original = "Trips or flows of the releases, to count what is recovered."
         return (
             InputFile("data", PACKED, "RELEASE_FOLDER"),
-            InputFile("release", PACKED, "RELEASE_FOLDER...", several=True),
+            InputFile("release", PACKED, "RELEASE_FOLDER...", several=True, required=False, argument=True),
             InputFile("original", FLOWS, help=original, required=False, sent=False),
         )
     if _takes(name) not in _TRAJECTORIES:

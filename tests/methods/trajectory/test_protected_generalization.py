@@ -176,7 +176,7 @@ def test_the_unshared_visit_is_removed_and_the_rest_stays() -> None:
 
 def test_too_many_combinations_are_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visits, "MAX_COMBINATIONS", 5)
-    with pytest.raises(InputError, match=r"^knowledge: 9 combinations of 1 visits are more than can be counted;"):
+    with pytest.raises(InputError, match=r"^knowledge: 9 combinations of 1 visits are more than can be counted\."):
         _release(_line(WALK, WALK, WALK), tile_size_m=1000)
 
 

@@ -152,6 +152,6 @@ def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:
 
 def test_more_k_than_people_is_an_error_and_nothing_is_written(tmp_path: Path) -> None:
     data = make_trajectories(usual_city(2), 5, seed=3)
-    with pytest.raises(InputError, match="choose a smaller k"):
+    with pytest.raises(InputError, match="Choose a smaller k"):
         pipeline.run(pipeline.Request("time-partitioned-microaggregation", data, tmp_path / "out", {"k": 6}))
     assert list(tmp_path.iterdir()) == []
