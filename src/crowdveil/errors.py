@@ -302,8 +302,13 @@ _OF_ONE = {"have": "has", "are": "is", "name": "names", "repeat": "repeats"}
 
 def rows_that(rows: Iterable[int], total: int, reason: str) -> str:
     """Return rows with what is wrong with them, as in "1 row (row 2) has no time" for the reason "have no time"."""
+    return f"{rows_named(rows, total)} {said_of(total, reason)}"
+
+
+def said_of(total: int, reason: str) -> str:
+    """Return a reason with the verb for so many rows: "has no time" of one row, "have no time" of more."""
     verb, _, rest = reason.partition(" ")
-    return f"{rows_named(rows, total)} {_OF_ONE.get(verb, verb) if total == 1 else verb} {rest}"
+    return f"{_OF_ONE.get(verb, verb) if total == 1 else verb} {rest}"
 
 
 def rows_named(rows: Iterable[int], total: int) -> str:

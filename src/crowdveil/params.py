@@ -194,7 +194,7 @@ class TimePartitioned(Params):
 
     @model_validator(mode="after")
     def _needs_stable(self) -> Self:
-        """Reject classes of time steps where each has areas of its own."""
+        """Reject classes of time steps where each step has different areas."""
         if self.stable_by != "all" and self.time_partition != "stable":
             raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}. Add it")
         return self

@@ -120,7 +120,7 @@ def test_a_table_of_nodes_that_is_wrong_is_refused() -> None:
         ({"node": [0, 1, 2, 3, 4, 4]}, "repeated in 1 row .row 6"),
         ({"node": [0, 1, 2, 3, 4, None]}, "no value in 1 row .row 6"),
         ({"node": ["x", "1", "2", "3", "4", "5"]}, "whole numbers"),
-        ({"parent": [5, 5, 5, 5, 9, None]}, "no row of its own in 1 row .row 5"),
+        ({"parent": [5, 5, 5, 5, 9, None]}, "no row in 1 row .row 5"),
         ({"tile": ["a", "b", "c", "d", "z", None]}, "the tile of 1 row .row 5"),
         ({"tile": ["a", "b", "c", "d", None, None]}, "1 tile had none"),
         ({"tile": ["a", "b", "c", "d", "d", None]}, "1 tile had none"),

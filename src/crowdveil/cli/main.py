@@ -24,7 +24,7 @@ COMMANDS = {
     "plot": "Draw maps, matrices, losses, trajectories and trees, as PNG or SVG.",
     "measure": "Measure what a release lost of the original flows or trajectories.",
     "attack": "Estimate the re-identification risk of trajectories, before and after, or of flows.",
-    "describe": "Describe OD matrices: size, density, and what of them is k-anonymous as it is.",
+    "describe": "Describe OD matrices: size, density, and the share that is already k-anonymous.",
     "compare": "Run methods with several parameters side by side, and publish nothing.",
     "analyze": "Analyze a release, or draw a heat map of trajectories that can be published.",
     "methods": "List the methods, or describe one.",

@@ -1,4 +1,4 @@
-"""Describe OD matrices before anonymization: size, density, and how much of them is k-anonymous as it is."""
+"""Describe OD matrices before anonymization: size, density, and the share that is already k-anonymous."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def read_network(vertices: str | Path, edges: str | Path) -> RoadNetwork:
     repeated = [i + 1 for i, row in enumerate(nodes) if ids.setdefault(row[0], i) != i]
     if repeated:
         which = rows_that(repeated, len(repeated), "repeat an id")
-        raise InputError(vertices, f"{which}. Give each node an id of its own.")
+        raise InputError(vertices, f"{which}. Give each node a different id.")
     x, y = (_numbers(Path(vertices), nodes, column) for column in (1, 2))
     unknown = [i + 1 for i, row in enumerate(roads) if row[1] not in ids or row[2] not in ids]
     if unknown:

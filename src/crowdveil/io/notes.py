@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from crowdveil.errors import Naming, as_command_line, as_field, counted, render
+from crowdveil.errors import Naming, as_command_line, as_field, counted, render, said_of
 
 MANY_DROPPED = 0.05
 """Share of dropped rows beyond which they are a warning."""
@@ -72,7 +72,10 @@ class ReadNotes:
         """Return all sentences, with parameters named as `naming` says: warnings first, those about dropped rows last."""
         messages = [*self.warnings(), *(render(text, naming) for text in self.texts)]
         messages += [f"{render(text, naming)}: {n:,}." for text, n in self.numbers.items()]
-        return [*messages, *(f"dropped {counted(n, 'row')} that {reason}." for reason, n in self.dropped.items())]
+        return [
+            *messages,
+            *(f"dropped {counted(n, 'row')} that {said_of(n, reason)}." for reason, n in self.dropped.items()),
+        ]
 
 
 def _rounded(n: int, k: int) -> str:

@@ -126,7 +126,7 @@ def nodes(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     )
     _refuse(_repeats(node), "table of nodes: an earlier node is repeated in", "Leave one")
     stray = ~is_root & ((parent < 0) | (parent >= n))
-    _refuse(np.flatnonzero(stray) + 1, "table of nodes: the parent has no row of its own in", "Add it")
+    _refuse(np.flatnonzero(stray) + 1, "table of nodes: the parent has no row in", "Add it")
     text, inner = _text(table, table.column_names.index("tile"))
     tile = _positions(text, _zone_ids(zones))
     tile[inner] = -1

@@ -144,7 +144,7 @@ class Measurement(Tabular):
         write_json_or_table(self.as_json, lambda: self.table(as_text=as_text), path)
 
     def plot(self, file: str | Path) -> None:
-        """Draw the scores as a PNG, each measure with an axis of its own. Confidential."""
+        """Draw the scores as a PNG, each measure on its own axis. Confidential."""
         from crowdveil.report.plots.loss import draw_loss, measured_axes
 
         axes = measured_axes([("release", self.scores)])

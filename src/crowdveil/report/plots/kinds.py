@@ -179,7 +179,7 @@ KINDS: dict[str, PlotKind] = {
         ),
         PlotKind(
             "loss", "Information loss, each measure with its own axis.",
-            "Draw the information loss of releases, each measure with an axis of its own. Without --original it is what the "
+            "Draw the information loss of releases, each measure on its own axis. Without --original it is what the "
             "manifests publish; with it every measure, exact and confidential. " + _SEVERAL,
             LossParams, "either", "required", "optional", 6,
             examples=("plot loss joint/ atg-dual/ -o published.png",

@@ -1,4 +1,4 @@
-"""Draw the information loss of releases: every measure has an axis of its own, so that no share stands next to a count."""
+"""Draw the information loss of releases: every measure has its own axis, so that no share stands next to a count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workers of one machine: threads of one supervisor, each with one job at a time in a process of its own."""
+"""The workers of one machine: threads of one supervisor, each runs one job at a time in its own process."""
 
 from __future__ import annotations
 
