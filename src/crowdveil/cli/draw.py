@@ -28,8 +28,6 @@ BY_DATA = "auto"
 OUTPUT = ("format", "export", "report", "title", "purpose", "recipient", "pairing", "plot", "as_json", "overwrite")
 RUN = ("attack", "seed", "ledger", "keep_unchanged", "independent", "engine", "master", "table", "server", "detach",
        "source")  # fmt: skip
-SHARED = (*RUN, "export", "title", "purpose", "recipient")
-"""Options of every method, which the help of the group shows once."""
 _RUN_FILE = click.Option(["-f", "--file", "run_file"], metavar="FILE",
                          help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")  # fmt: skip
 _OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace what exists.")
@@ -92,14 +90,6 @@ class VerbGroup(click.Group):
         ):
             raise click.UsageError(f"Give options after {ctx.invoked_subcommand}, not before it.", ctx)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show the options of every name too, which the help of a name leaves out."""
-        if self.verb.usual:
-            shared = [option for option in _command(self.verb, BY_DATA).params if option.name in SHARED]
-            with formatter.section("Options of every method"):
-                formatter.write_dl([record for option in shared if (record := option.get_help_record(ctx)) is not None])
-        super().format_options(ctx, formatter)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the names without making their commands."""
         with formatter.section("Commands"):
@@ -138,14 +128,10 @@ def _command(verb: Verb, name: str) -> click.Command:
     groups = {"Method": own} if verb.usual else {}
     main = MAIN if groups else (*MAIN, *own)
     text = verb.help(found) if found != BY_DATA else verb.group
-    if verb.usual and found != BY_DATA:
-        for param in params:
-            param.hidden = param.name in SHARED  # type: ignore[attr-defined]
     return GroupedCommand(
         found, params=params, help=text, short_help=verb.about(found).get("summary") if found != BY_DATA else None,
         groups={"Options": main, **groups, "Input": reading, "Output": OUTPUT, "Run": RUN},
         callback=lambda **values: _call(verb, found, values),
-        epilog=f"Further options of every method: crowdveil {verb.verb} --help." if verb.usual else None,
     )  # fmt: skip
 
 
