@@ -119,12 +119,12 @@ def _attempt(
         crowdveil.anonymize(
             table_of(given, people, form), here / str(i), method="suppression", k=K, step=step, tz=tz, origin=names[0],
             destination=names[1], time="arrival" if arrival else "departure", ledger=ledger, attack=False, report=False,
-            keep_unchanged=bool(rng.random() < 0.2),
+            keep_unchanged=(keeps := bool(rng.random() < 0.2)),
         )  # fmt: skip
     except CrowdveilError:
         return None
     later = 1800 if arrival else 0
-    return _read(here / str(i), given, districts, later, STEPS[step], tz, form == "minutes", made)
+    return _read(here / str(i), given, districts, later, STEPS[step], tz, form == "minutes", made, keeps)
 
 
 def _read(
@@ -136,6 +136,7 @@ def _read(
     tz: str,
     minutes: bool,
     made: list[Made],
+    keeps: bool,
 ) -> Made:
     flows, steps = pq.read_table(folder / "flows.parquet").to_pylist(), pq.read_table(folder / "steps.parquet")
     number = {(_seconds(row["t"]), row["origin_area"], row["destination_area"]): i for i, row in enumerate(flows)}
@@ -153,8 +154,10 @@ def _read(
     for (t, *ends), i in number.items():
         inside, volume = [n for n, own in row.items() if own == i], flows[i]["volume"]
         box = (t, None if t is None else t + (step or 0), *ends)
-        if len(inside) != volume:  # it keeps the value, and so the trips, of an earlier release
-            inside = next(one.boxes[box][0] for one in made[::-1] if box in one.boxes and one.boxes[box][1] == volume)
+        earlier = [one.boxes[box][0] for one in made[::-1] if box in one.boxes and one.boxes[box][1] == volume]
+        # It keeps the value, and so the trips, of an earlier release; its own trips may be as many by chance.
+        if len(inside) != volume or (keeps and earlier and len({*inside} ^ {*earlier[0]}) < K):
+            inside = earlier[0]
             row = {n: -1 if own == i else own for n, own in row.items()} | dict.fromkeys(inside, i)
         boxes[box] = inside, volume
     return Made(row, people, counted and any(p != K for p in people), boxes)
