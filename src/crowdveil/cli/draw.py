@@ -15,6 +15,7 @@ from crowdveil.cli.options import MAIN, GroupedCommand, options_of
 from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.written_release import REPORT_FILE
 from crowdveil.params import no_such_parameter
 from crowdveil.progress import progress_bar
 from crowdveil.reading import Reading
@@ -226,6 +227,8 @@ def perform(verb: Verb, task: Task, server: RemoteTarget | None = None, *, as_js
         click.echo(json.dumps(outcome.as_json(), indent=2, ensure_ascii=False))
     else:
         lines = [*written, *outcome.lines] if output.required else [*outcome.lines, *written]
-        click.echo("\n".join(lines))
+        report = Path("" if task.output is None else task.output) / REPORT_FILE
+        look = [f"  open {report}"] if output.mark and report.is_file() else []
+        click.echo("\n".join([*lines, *look]))
     if outcome.exit_code:
         sys.exit(outcome.exit_code)

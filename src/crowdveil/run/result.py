@@ -19,7 +19,7 @@ from crowdveil.io.atomic import new_folder
 from crowdveil.io.derived_files import with_area_names
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.written_release import MANIFEST_FILE, REPORT_FILE, WrittenRelease, read_release
+from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
 from crowdveil.model.tabular import Table, TableProperty
 from crowdveil.report.cost_summary import over_budget
 
@@ -81,15 +81,12 @@ class Result:
         return tally([(entry.outcome, entry.with_original) for entry in self.stated.guarantees])
 
     def _look(self) -> list[str]:
-        """Return how coarse the release is, and where its report is; nothing for a release on a cluster or in memory."""
+        """Return how coarse the release is; nothing for a release on a cluster or in memory."""
         from crowdveil.report.loss_summary import coarseness
 
         if not isinstance(self.folder, Path):
             return []
-        return [
-            coarseness(self.written, self.stated),
-            *([f"open {REPORT_FILE}"] if (self.folder / REPORT_FILE).exists() else []),
-        ]
+        return [coarseness(self.written, self.stated)]
 
     def __repr__(self) -> str:
         where = "in memory" if self.folder is None else f"in {self.folder}"
