@@ -85,6 +85,12 @@ def test_a_run_and_its_files_count_the_same_guarantees(command: Any, made: Path)
     assert ran.out.splitlines()[-1].startswith("  1.") and "zones: An origin" in ran.out.splitlines()[-1]
 
 
+def test_a_run_ends_with_the_path_of_its_report(command: Any, made: Path) -> None:
+    line = ("anonymize", "joint", made / "trips.csv", *_again(made)[4:], "--k", 2, "--step", "all", "--no-attack")
+    ran = command(*line, "-o", made / "shown")
+    assert ran.out.splitlines()[-1] == f"  open {made / 'shown' / 'report.html'}"
+
+
 def test_the_manifest_says_what_was_checked_with_the_original(made: Path) -> None:
     guarantees = json.loads((made / "out" / "manifest.json").read_text())["guarantees"]
     assert {p["name"]: p["with_original"] for p in guarantees} == {
