@@ -91,5 +91,5 @@ def test_from_events_at_antennas_to_analyses(folder: Path, command: Any) -> None
     # Homes and places of work are told apart from the published flows alone.
     groups = pacsv.read_csv("land-use.csv").to_pydict()
     cluster = dict(zip(groups["zone"], groups["cluster"], strict=True))
-    works = {cluster.pop(zone) for zone in (6, 7)}
+    works = {cluster.pop(zone) for zone in ("a5", "a6")}
     assert len(works) == 1 and cluster and not works & set(cluster.values())

@@ -31,7 +31,8 @@ USUAL: dict[str, tuple[str, ...]] = {
     "people": ("people", "persons", "n_people", "distinct_people", "users"),
     "weight": (),
     "zone_id": ("zone_id", "tile_id", "zone_code", "taz", "geoid20", "geoid10", "geoid", "geo_code", "id", "zone", "tile", "code",
-                "no", "objectid", "locationid", "location_id", "fid"),
+                "no", "objectid", "locationid", "location_id", "antenna", "antenna_id", "cell_id",
+                "site_id", "station_id", "fid"),
     "zone_name": ("zone_name", "name", "station_name", "label", "zone", "nom", "nome", "nombre"),
     "zone_region": ("borough", "district", "region", "county", "municipality", "city", "state"),
 }  # fmt: skip

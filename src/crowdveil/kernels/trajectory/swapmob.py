@@ -82,12 +82,10 @@ def _partner(
     x, y, t, trajectory, owner, _ = in_grid
     end, met = points.end, state.met
     meters, seconds, enough = rule
-    # Indices are unsigned: others would each be tested for being counted from the end.
-    at = np.uintp(place)
-    own, own_t, own_x, own_y, a = owner[at], t[at], x[at], y[at], trajectory[at]
+    own, own_t, own_x, own_y, a = owner[place], t[place], x[place], y[place], trajectory[place]
     count = 0
     for k in range(6):
-        for other in range(np.uintp(reach[2 * k]), np.uintp(reach[2 * k + 1])):
+        for other in range(reach[2 * k], reach[2 * k + 1]):
             if owner[other] == own or abs(t[other] - own_t) > seconds:
                 continue
             if (x[other] - own_x) ** 2 + (y[other] - own_y) ** 2 > meters * meters:
@@ -103,7 +101,7 @@ def _partner(
                 if _follow(on, moment, points, state)[0] < enough:
                     continue
             if count == wanted:
-                return int(np.int64(other))
+                return int(other)
             count += 1
     return count
 
