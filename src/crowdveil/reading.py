@@ -87,6 +87,10 @@ class FlowReading(Reading):
     """Add up time steps that are whole periods apart, such as 1w or 2w; people in several periods count once."""
 
 
+FRAME_OPTIONS = ("hierarchy", "partition", "min_tiles_of", "fold")
+"""Input options about flows that are read, and not about the rows."""
+
+
 class TrajectoryReading(Reading):
     """Input options of trajectories."""
 

@@ -7,18 +7,18 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from crowdveil.io.duckdb_engine import engine, quote_literal
+from crowdveil.io.duckdb_engine import engine
 
 
 @pytest.fixture
 def secret(tmp_path: Path) -> str:
     path = tmp_path / "secret.csv"
     path.write_text("a\n1\n")
-    return quote_literal(str(path))
+    return f"'{path}'"
 
 
 def test_a_query_opens_no_file_and_frees_itself_of_no_limit(secret: str, tmp_path: Path) -> None:
-    target = quote_literal(str(tmp_path / "out.csv"))
+    target = f"'{tmp_path / 'out.csv'}'"
     for sql in (
         f"SELECT * FROM read_csv({secret})",
         f"COPY (SELECT 1) TO {target}",

@@ -11,11 +11,12 @@ import pytest
 
 from crowdveil.errors import InputError
 from crowdveil.io import od_grouping
-from crowdveil.io.flows import read_flows
+from crowdveil.io.flows import open_rows, read_flows
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
+from crowdveil.reading import FRAME_OPTIONS, FlowReading
 
 ZONES = Zones.from_ids(["a", "b", "c", "d"])
 
@@ -144,3 +145,24 @@ def test_a_folder_is_read_as_one_table(tmp_path: Path) -> None:
     assert source.rows == 90
     assert source.read() == table
     assert pa.Table.from_batches(source.batches(["user_id"])) == table.select(["user_id"])
+
+
+@pytest.mark.parametrize("at_once", [60, 10**6])
+@pytest.mark.parametrize("zones", [ZONES, None], ids=["of given zones", "of zones in the data"])
+def test_staged_time_steps_are_those_of_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zones: Zones | None, at_once: int
+) -> None:
+    monkeypatch.setattr(od_grouping, "MAX_ROWS", at_once)
+    folder = in_files(trips(400), tmp_path / "many", [130])
+    options = FlowReading(zones=zones, step="1h", tz="Europe/Paris")
+    given = {name: getattr(options, name) for name in FlowReading.model_fields if name not in FRAME_OPTIONS}
+    whole = read_flows(folder, zones=zones, step="1h", tz="Europe/Paris", members=True)
+    (tmp_path / "staged").mkdir()
+    rows = open_rows(folder, notes=ReadNotes(), **given).stage(tmp_path / "staged")
+    assert np.array_equal(rows.starts, whole.t) and rows.sizes.sum() == 400
+    for which in (np.arange(len(whole.t)) % 2 == 0, np.arange(len(whole.t)) == 1):
+        some = whole.at_steps(np.flatnonzero(which))
+        read = rows.flows(which, members=True)
+        assert_same(some, read)
+        assert np.array_equal(some.person_offsets, read.person_offsets)
+        assert [sorted(c) for c in classes_of(some)] == [sorted(c) for c in classes_of(read)]

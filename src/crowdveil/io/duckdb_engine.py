@@ -17,10 +17,10 @@ MEMORY_LIMIT = "1GB"
 
 
 @contextmanager
-def engine(*, threads: int | None = None, working: Path | None = None) -> Iterator[Any]:
+def engine(*, threads: int | None = None, database: Path | None = None) -> Iterator[Any]:
     """Yield a connection with bounded memory and its own temporary folder; `threads` are those of this process if not given.
 
-    It opens no files and writes none but in the folder `working`, and loads no extension; no query can change that.
+    Tables are in memory, or in the file `database`. It opens no other file and loads no extension; no query can change that.
     """
     import duckdb
 
@@ -35,10 +35,8 @@ def engine(*, threads: int | None = None, working: Path | None = None) -> Iterat
             "autoload_known_extensions": "false",
             "allow_community_extensions": "false",
         }
-        connection = duckdb.connect(":memory:", config=config)
+        connection = duckdb.connect(database or ":memory:", config=config)
         try:
-            if working is not None:
-                connection.execute(f"SET allowed_directories = [{quote_literal(str(working.absolute()))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             yield connection
@@ -70,21 +68,6 @@ def _interruptible(connection: Any, work: Callable[[], Any]) -> Any:
                 connection.interrupt()
                 wait([result], timeout=0.05)
             raise
-
-
-def quote_identifier(name: str) -> str:
-    """Quote a column name for SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quote_literal(text: str) -> str:
-    """Quote a text for SQL."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def is_pattern(path: Path) -> bool:
-    """Return whether DuckDB reads a path as a pattern of paths."""
-    return any(sign in str(path) for sign in "*?[")
 
 
 @contextmanager

@@ -14,14 +14,13 @@ from crowdveil.io.cropping import crop_zones, parse_crop
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns, by_role, find_od_columns, refuse_unread_volumes
-from crowdveil.io.od_grouping import read_grouped, regroup, to_flows
+from crowdveil.io.od_grouping import FlowGrouping, regroup, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.omx import is_omx, read_omx
 from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import Tiling, by_coordinates, usable_coordinates, zones_for
 from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.times import refuse_spread
 from crowdveil.io.values import encode_ids, find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
@@ -78,8 +77,7 @@ def read_flows(
         All but weight are guessed from the usual names if not given.
     """
     notes = notes if notes is not None else ReadNotes()
-    crop = parse_crop(bbox, time_window, tz)
-    if crop.active and (isinstance(data, Trips) or is_omx(data)):
+    if (bbox or time_window) and (isinstance(data, Trips) or is_omx(data)):
         raise ParameterError(
             f"{Option('bbox')} and {Option('time_window')} crop tables of trips or flows. Leave them out."
         )
@@ -89,29 +87,49 @@ def read_flows(
         known = None if zones is None else read_zones(zones, zone_id=zone_id, notes=notes)
         flows = read_omx(data, zones=known, lookup=columns.get("origin"), notes=notes)
     else:
-        source = open_source(data)
-        tiling = Tiling.of(zones)
-        columns = by_role(columns, source)
-        found = find_od_columns(source, columns, by_coordinates(zones), notes)
-        given = zones_for(source, found, zones, zone_id, notes, crop)
-        given = station_zones(source, found, columns, notes) if given is None else given
-        if crop.window is not None and found.time is None:
-            raise InputError(Option("time_window"), f"there is no column of times. Name it with {Option('time')}.")
-        seconds = resolve_step_seconds(step, found, notes)
-        form = TimeForm(time_format)
-        if not found.by_id:
-            head = next(source.batches(found.used))
-            of_file = given if tiling is None else None
-            for end, (lon, lat) in zip(ENDS, usable_coordinates(head, found, source.name), strict=True):
-                check_axes(lon, lat, found.coordinates(end), source.name, of_file, notes)
-        reader = OdReader(source, found, ZoneNames(given), tz, form, notes, crop)
-        reader.learn_form()
-        if not each_row_is_a_trip:
-            refuse_unread_volumes(next(source.batches(source.columns)), found, columns, reader.form, source.name)
-        flows = read_grouped(reader, seconds, step is None, drop_invalid, members)
-        flows = flows if crop.box is None or tiling is not None else crop_zones(flows, crop.box)
-        refuse_spread(int(flows.t[0]), int(flows.t[-1]), form, f"{source.name}, column {found.time}")
+        rows = open_rows(
+            data, zones=zones, zone_id=zone_id, bbox=bbox, time_window=time_window, each_row_is_a_trip=each_row_is_a_trip,
+            step=step, tz=tz, time_format=time_format, drop_invalid=drop_invalid, notes=notes, **columns,
+        )  # fmt: skip
+        flows, box = rows.flows(members=members), rows.reader.crop.box
+        flows = flows if box is None or Tiling.of(zones) is not None else crop_zones(flows, box)
     return flows if hierarchy is None else with_tree(flows, hierarchy)
+
+
+def open_rows(
+    data: Any,
+    *,
+    zones: Any,
+    zone_id: str | None,
+    bbox: str | None,
+    time_window: str | None,
+    each_row_is_a_trip: bool,
+    step: str | int | None,
+    tz: str,
+    time_format: str | None,
+    drop_invalid: bool,
+    notes: ReadNotes,
+    **columns: str | None,
+) -> FlowGrouping:
+    """Open a table of trips or flows, and find its columns, zones and times; parameters as in `read_flows`."""
+    source, crop = open_source(data), parse_crop(bbox, time_window, tz)
+    columns = by_role(columns, source)
+    found = find_od_columns(source, columns, by_coordinates(zones), notes)
+    given = zones_for(source, found, zones, zone_id, notes, crop)
+    given = station_zones(source, found, columns, notes) if given is None else given
+    if crop.window is not None and found.time is None:
+        raise InputError(Option("time_window"), f"there is no column of times. Name it with {Option('time')}.")
+    seconds = resolve_step_seconds(step, found, notes)
+    if not found.by_id:
+        head = next(source.batches(found.used))
+        of_file = given if Tiling.of(zones) is None else None
+        for end, (lon, lat) in zip(ENDS, usable_coordinates(head, found, source.name), strict=True):
+            check_axes(lon, lat, found.coordinates(end), source.name, of_file, notes)
+    reader = OdReader(source, found, ZoneNames(given), tz, TimeForm(time_format), notes, crop)
+    reader.learn_form()
+    if not each_row_is_a_trip:
+        refuse_unread_volumes(next(source.batches(source.columns)), found, columns, reader.form, source.name)
+    return FlowGrouping(reader, seconds, step is None, drop_invalid)
 
 
 def with_tree(flows: Flows, hierarchy: Any) -> Flows:

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import InputError
-from crowdveil.io.duckdb_engine import quote_identifier
 from crowdveil.io.geojson_reader import MAX_COLUMNS, attribute_table
 from crowdveil.model.arrays import Labels
 
@@ -90,7 +89,7 @@ def _columns(db: sqlite3.Connection, plain: dict[str, str], layer: str, geometry
     """Return the columns of a layer without its shapes and row numbers."""
     name = plain[layer.lower()]
     db.set_authorizer(None)
-    listed = db.execute(f"PRAGMA table_info({quote_identifier(name)})").fetchall()
+    listed = db.execute(f"PRAGMA table_info({_quoted(name)})").fetchall()
     if len(listed) > MAX_COLUMNS:
         raise ValueError("too many columns")
     return [
@@ -101,7 +100,11 @@ def _columns(db: sqlite3.Connection, plain: dict[str, str], layer: str, geometry
 def _rows(db: sqlite3.Connection, plain: dict[str, str], table: str, columns: tuple[str, ...]) -> list[Any]:
     name = plain[table.lower()]
     db.set_authorizer(_only(name))
-    return db.execute(f"SELECT {', '.join(map(quote_identifier, columns))} FROM {quote_identifier(name)}").fetchall()
+    return db.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(name)}").fetchall()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _only(table: str) -> Any:

@@ -1,14 +1,12 @@
 """Group rows of trips or flows by time step, origin and destination, out of core, and sort the groups as `Flows`.
 
-DuckDB spills a grouping to disk, but needs memory in proportion to its groups when it ends, and there are about as many groups of
-people as trips. So many trips with people are first distributed over files, such that all trips of a time step and an origin
-are in one of them; each file is then grouped on its own.
+Rows that are more than fit in memory, or that are read a few time steps at a time, are first written to a file of DuckDB.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -20,19 +18,18 @@ import pyarrow.compute as pc
 
 from crowdveil.errors import EmptyInputError, InputError, counted
 from crowdveil.io.atomic import scratch_folder
-from crowdveil.io.duckdb_engine import duckdb_errors, engine, execute, fetch, is_pattern, quote_literal
+from crowdveil.io.duckdb_engine import duckdb_errors, engine, execute, fetch
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdReader, with_trips
+from crowdveil.io.times import refuse_spread
 from crowdveil.io.values import encode_ids, read_weight_sums
-from crowdveil.model.arrays import Indices, Ints, row_slices
+from crowdveil.model.arrays import Indices, Ints, Mask, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit, rounded
 from crowdveil.model.time_axis import TimeAxis
 from crowdveil.model.zones import Zones
 
 MAX_ROWS = 16_000_000
-"""Trips with people that are grouped at once, in about 1 GB; of more, files of about this number are made."""
-FILE_ROWS = 20_000
-"""Rows that are held for each file before they are written."""
+"""Trips with people that are grouped at once, in about 1 GB."""
 
 
 def group_sql(rows: str, columns: Collection[str]) -> str:
@@ -56,26 +53,149 @@ def group_sql(rows: str, columns: Collection[str]) -> str:
     return f"SELECT step, o, d, {trips}::BIGINT AS trips{people}{sums} FROM {rows} GROUP BY 1, 2, 3"
 
 
-def read_grouped(reader: OdReader, seconds: int | None, own_steps: bool, drop_invalid: bool, members: bool) -> Flows:
-    """Read trips or flows as flows; with `own_steps` the times of flows are their time steps."""
-    columns, name = reader.columns, reader.source.name
-    own_steps = own_steps and columns.is_flows and columns.time is not None
-    seconds = 1 if own_steps else seconds
-    steps = TimeAxis(seconds, reader.tz) if seconds and columns.time else None
-    grouped = _group_rows(reader, steps, members)
-    reader.problems.settle(name, drop_invalid, reader.notes)
-    known, final = reader.names.finish()
-    if "rows" in grouped.column_names:
-        refuse_repeated(int((grouped["rows"].to_numpy() > 1).sum()), name)
-    if "part" in grouped.column_names and pc.max(grouped["part"]).as_py():
-        note_fractions(reader.notes, f"volumes in column {columns.volume}")
-        grouped = _rounded_volumes(grouped, final)
-    with_people = columns.user is not None or columns.people is not None
-    held = [grouped]
-    del grouped  # `to_flows` frees the groups while it puts them in order
-    flows = to_flows(held.pop(), known, final, steps, with_people, name)
-    flows = flows if columns.user is None else replace(flows, distinct_people=reader.count_people())
-    return with_inferred_steps(flows) if own_steps else flows
+class FlowGrouping:
+    """Groups the usable rows of a reader as flows: all of them, or staged in a file and then those of some time steps at a time.
+
+    Parameters
+    ----------
+    reader
+        Reader of the rows.
+    seconds
+        Length of a time step; None for one matrix.
+    own_steps
+        Whether the times of flows are their time steps.
+    drop_invalid
+        Whether rows that cannot be used are dropped.
+    """
+
+    def __init__(self, reader: OdReader, seconds: int | None, own_steps: bool, drop_invalid: bool) -> None:
+        columns = reader.columns
+        self.reader, self.drop_invalid = reader, drop_invalid
+        self.own_steps = own_steps and columns.is_flows and columns.time is not None
+        seconds = 1 if self.own_steps else seconds
+        self.steps = TimeAxis(seconds, reader.tz) if seconds and columns.time else None
+        self._failed: list[BaseException] = []
+
+    def flows(self, *, members: bool) -> Flows:
+        """Return all rows as flows."""
+        flows = self.as_flows(self._groups(members), *self.reader.names.finish())
+        if self.reader.columns.user is not None:
+            flows = replace(flows, distinct_people=self.reader.count_people())
+        self._refuse_spread(flows.t)
+        return replace(flows, step_s=shortest_step(flows.t)) if self.own_steps else flows
+
+    def _groups(self, members: bool) -> pa.Table:
+        if self.reader.columns.user is not None and self.reader.source.most_rows > MAX_ROWS:
+            with scratch_folder() as folder:
+                return self.stage(Path(folder)).groups(members=members)
+        with engine() as connection, self._errors():
+            schema = self._register(connection)
+            grouped = fetch(connection, group_sql("stream", _with_members(schema.names, members)))
+        self._settle()
+        return grouped
+
+    def stage(self, folder: Path) -> StagedRows:
+        """Write the usable rows to a file in a folder."""
+        path = folder / "rows.duckdb"
+        with engine(database=path) as connection, self._errors():
+            schema = self._register(connection)
+            execute(connection, "CREATE TABLE rows AS SELECT * FROM stream ORDER BY step")
+            sizes = fetch(connection, "SELECT step, count(*) AS size FROM rows GROUP BY step ORDER BY step")
+        self._settle()
+        staged = StagedRows(self, path, schema.names, sizes["step"].to_numpy(), sizes["size"].to_numpy())
+        self._refuse_spread(staged.starts)
+        return staged
+
+    def _refuse_spread(self, t: Ints) -> None:
+        reader = self.reader
+        if len(t):
+            refuse_spread(int(t[0]), int(t[-1]), reader.form, f"{reader.source.name}, column {reader.columns.time}")
+
+    def _settle(self) -> None:
+        self.reader.problems.settle(self.reader.source.name, self.drop_invalid, self.reader.notes)
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return duckdb_errors(self.reader.source.name, self._failed)
+
+    def _register(self, connection: Any) -> pa.Schema:
+        """Give a connection the rows with their time steps as the table `stream`, which can be read once; return its columns."""
+        batches = (_keyed(batch, self.steps) for batch in self.reader.batches())
+        first = next(batches, None)
+        if first is None:
+            raise InputError(self.reader.source.name, "there are no rows. Expected at least one.")
+        schema = first.schema
+
+        def stream() -> Iterator[pa.RecordBatch]:
+            # DuckDB keeps only the text of an error, so the error itself is kept here.
+            try:
+                for batch in chain([first], batches):
+                    yield batch.cast(schema)
+            except BaseException as error:
+                self._failed.append(error)
+                raise
+
+        connection.register("stream", pa.RecordBatchReader.from_batches(schema, stream()))
+        return schema
+
+    def as_flows(self, grouped: pa.Table, zones: Zones, final: Indices | None) -> Flows:
+        """Return groups as flows; `final` is the zone of each index."""
+        columns, name = self.reader.columns, self.reader.source.name
+        if "rows" in grouped.column_names:
+            refuse_repeated(int((grouped["rows"].to_numpy() > 1).sum()), name)
+        if "part" in grouped.column_names and pc.max(grouped["part"]).as_py():
+            note_fractions(self.reader.notes, f"volumes in column {columns.volume}")
+            grouped = _rounded_volumes(grouped, final)
+        with_people = columns.user is not None or columns.people is not None
+        held = [grouped]
+        del grouped  # `to_flows` frees the groups while it puts them in order
+        return to_flows(held.pop(), zones, final, self.steps, with_people, name)
+
+
+class StagedRows:
+    """The usable rows of a reader in a file of the engine, from which flows of some time steps are grouped.
+
+    Attributes
+    ----------
+    zones
+        The zones.
+    starts, sizes
+        Start of each time step, rising, and its number of rows.
+    """
+
+    def __init__(self, grouping: FlowGrouping, path: Path, columns: list[str], numbers: Ints, sizes: Ints) -> None:
+        self.zones, self._final = grouping.reader.names.finish()
+        self.starts = grouping.steps.starts(numbers) if grouping.steps else numbers
+        self.sizes = sizes
+        self._grouping, self._path, self._columns, self._numbers = grouping, path, columns, numbers
+
+    def flows(self, which: Mask, *, members: bool) -> Flows:
+        """Return the flows of the time steps in `which`."""
+        return self._grouping.as_flows(self.groups(which, members=members), self.zones, self._final)
+
+    def groups(self, which: Mask | None = None, *, members: bool) -> pa.Table:
+        """Return the groups of time steps in `which`, or of all.
+
+        DuckDB spills a grouping to disk, but needs memory in proportion to its groups when it ends, and there are about as many
+        groups of people as trips. So many trips with people are grouped in parts: all trips of a step and an origin are in one.
+        """
+        steps = "" if which is None else f"step IN ({', '.join(map(str, self._numbers[which]))}) AND "
+        rows = int(self.sizes.sum() if which is None else self.sizes[which].sum())
+        parts = -(-rows // MAX_ROWS) if "person" in self._columns else 1
+        names = _with_members(self._columns, members)
+        with engine(database=self._path) as connection, duckdb_errors(self._grouping.reader.source.name):
+            return pa.concat_tables(
+                fetch(connection, group_sql(f"(FROM rows WHERE {steps}hash(step, o) % {parts} = {part})", names))
+                for part in range(max(parts, 1))
+            )
+
+
+def _with_members(columns: list[str], members: bool) -> list[str]:
+    return [*columns, "members"] if members else columns
+
+
+def shortest_step(t: Ints) -> int:
+    """Return the length of time steps that flows name by their starts: the shortest difference of two, or an hour."""
+    return int(np.diff(t).min()) if len(t) > 1 else 3600
 
 
 def note_fractions(notes: ReadNotes, what: str) -> None:
@@ -108,47 +228,6 @@ def refuse_repeated(repeated: int, name: str) -> None:
         )
 
 
-def _group_rows(reader: OdReader, steps: TimeAxis | None, members: bool) -> pa.Table:
-    """Group all rows of a reader in DuckDB."""
-    name = reader.source.name
-    batches = (_keyed(batch, steps) for batch in reader.batches())
-    first = next(batches, None)
-    if first is None:
-        raise InputError(name, "there are no rows. Expected at least one.")
-    schema = first.schema
-    failed: list[BaseException] = []
-
-    def stream() -> Iterator[pa.RecordBatch]:
-        # DuckDB keeps only the text of an error, so the error itself is kept here.
-        try:
-            for batch in chain([first], batches):
-                yield batch.cast(schema)
-        except BaseException as error:
-            failed.append(error)
-            raise
-
-    names = [*schema.names, "members"] if members else schema.names
-    files = -(-reader.source.most_rows // MAX_ROWS) if "person" in names else 1
-    with scratch_folder() as folder, engine(working=Path(folder)) as connection, duckdb_errors(name, failed):
-        connection.register("rows", pa.RecordBatchReader.from_batches(schema, stream()))
-        if files == 1 or is_pattern(Path(folder)):
-            return fetch(connection, group_sql("rows", names))
-        return _group_by_file(connection, schema, names, files, Path(folder) / "groups")
-
-
-def _group_by_file(connection: Any, schema: pa.Schema, names: Collection[str], files: int, folder: Path) -> pa.Table:
-    """Distribute rows over files, all rows of a time step and an origin to the same one, and group each file."""
-    target = f"{quote_literal(str(folder))} (FORMAT parquet, PARTITION_BY (number), ROW_GROUP_SIZE {FILE_ROWS})"
-    execute(connection, f"COPY (SELECT *, (hash(step, o) % {files})::INTEGER AS number FROM rows) TO {target}")
-    connection.register("no_rows", schema.empty_table())
-    tables = [fetch(connection, group_sql("no_rows", names))]
-    for part in sorted(folder.iterdir()) if folder.exists() else ():
-        rows = f"read_parquet({quote_literal(f'{part}/*.parquet')}, hive_partitioning = false)"
-        tables.append(fetch(connection, group_sql(rows, names)))
-        shutil.rmtree(part)
-    return pa.concat_tables(tables)
-
-
 def _keyed(rows: pa.RecordBatch, steps: TimeAxis | None) -> pa.RecordBatch:
     """Return prepared rows with their time step, and with the trips that a row stands for as n; rows without trips go."""
     rows = with_trips(rows)
@@ -162,16 +241,10 @@ def regroup(rows: pa.Table, *, members: bool, threads: int | None = 1) -> pa.Tab
 
     It uses one thread by default, since it is called in parallel; all of this process with None.
     """
-    names = [*rows.column_names, "members"] if members else rows.column_names
+    names = _with_members(rows.column_names, members)
     with engine(threads=threads) as connection, duckdb_errors("trips"):
         connection.register("rows", rows)
         return fetch(connection, group_sql("rows", names))
-
-
-def with_inferred_steps(flows: Flows) -> Flows:
-    """Return flows whose times are their steps; the step length is the shortest difference of two times."""
-    length = int(np.diff(flows.t).min()) if flows.steps > 1 else 3600
-    return replace(flows, step_s=length)
 
 
 def to_flows(

@@ -17,24 +17,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdveil.attacks.risk import RiskEstimate, attack_release, merge_risk_estimates
-from crowdveil.errors import GuaranteeViolatedError, Option, TimeStepError
+from crowdveil.errors import EmptyInputError, GuaranteeViolatedError, InputError, Option, TimeStepError
 from crowdveil.guarantees.base import require_not_violated
+from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.derived_files import write_crosswalk, write_derived
+from crowdveil.io.flows import open_rows, with_tree
 from crowdveil.io.geojson import write_features
 from crowdveil.io.manifest import FileEntry
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.od_columns import OdColumns
+from crowdveil.io.od_grouping import shortest_step
+from crowdveil.io.omx import is_omx
 from crowdveil.io.release_folder import file_system
 from crowdveil.io.release_writer import area_features, area_properties, drawn_areas, flow_table, step_table
 from crowdveil.io.tables import write_table
 from crowdveil.io.written_release import AREAS_FILE, WrittenRelease, read_features
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask, Sent
-from crowdveil.model.flows import VISITED, Flows
+from crowdveil.model.flows import VISITED, Flows, FlowUnit
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.progress import Progress, no_progress
-from crowdveil.reading import read
+from crowdveil.reading import FRAME_OPTIONS, FlowReading, with_counted_tiles, with_partition
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
 from crowdveil.run.partitions import PartitionedRun, merged_findings, write_part
@@ -47,6 +52,7 @@ from crowdveil.solve.od.step_solver import summarize_figures
 STEPS_FILE = "steps.parquet"
 PARTITION_ROWS = 2_000_000
 """Most rows of a partition, unless time steps that are solved together have more."""
+NOTHING_USABLE = "no row can be used, or all volumes are zero. Expected at least one."
 
 
 class SolvedPartition(NamedTuple):
@@ -295,51 +301,89 @@ class PartitionedFlows(PartitionedRun):
         return self.totals.trials
 
 
-LARGE_INPUT = 8 * 1024**3
+def frame_of(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: int | None) -> Flows:
+    """Return flows without rows, with what all partitions have in common."""
+    none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    counts: FlowUnit = "people" if columns.user is not None or columns.people is not None else "trips"
+    flows = Flows(
+        zones, none, np.zeros(1, np.int64), nowhere, nowhere, none, none, counts,
+        tz="UTC" if step_s is None else reading.tz, weight=None if columns.weight is None else none, step_s=step_s,
+    )  # fmt: skip
+    flows = flows if reading.hierarchy is None else with_tree(flows, reading.hierarchy)
+    flows = with_counted_tiles(flows, reading.min_tiles_of, reading.zones, reading.zone_id)
+    return with_partition(flows, reading.partition)
+
+
+def with_frame(flows: Flows, frame: Flows) -> Flows:
+    """Return the flows of a partition with what all partitions have in common."""
+    return replace(
+        flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
+        partition=frame.partition, counted=frame.counted,
+    )  # fmt: skip
+
+
+LARGE_INPUT = 1024**3
 """Bytes of the files of an input that runs in partitions on one machine."""
 
 
 def runs_in_partitions(spec: RunSpec) -> bool:
     """Return whether a run on this machine is done in partitions: its input is large, and nothing needs all rows at once."""
-    options = spec.options
-    if spec.method.takes is not Flows or spec.method.partitioning(spec.params) is not None:
+    options, reading = spec.options, spec.reading
+    if not isinstance(reading, FlowReading) or spec.method.partitioning(spec.params) is not None:
         return False
-    if getattr(spec.reading, "min_tiles_of", None) == VISITED:
+    if reading.min_tiles_of == VISITED or reading.bbox is not None or reading.fold is not None:
         return False
     if options.ledger is not None or spec.data_name is not None or options.table_format(spec.data, None) == "csv":
         return False
     path = Path(spec.data) if isinstance(spec.data, str | Path) else None
-    if path is None or not path.exists():
+    if path is None or not path.exists() or is_omx(path):
         return False
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files) > LARGE_INPUT
 
 
 class LocalPartitions(PartitionedFlows):
-    """Runs the partitions of a large input one after the other on this machine."""
-
-    flows: Flows
+    """Runs the partitions of a large input one after the other on this machine; the rows are staged on the disk."""
 
     def read(self, notes: ReadNotes, progress: Progress) -> Flows:
-        """Read the flows; they are less than what is made of them."""
-        spec = self.spec
-        self.flows = read(Flows, spec.data, spec.reading, notes, person_ids=spec.method.needs_person_ids)
-        self.starts, self.frame = self.flows.t, self.flows.at_steps(np.zeros(0, np.int64))
-        return self.flows
+        """Stage the rows; return flows without rows."""
+        reading = self.spec.reading
+        if not isinstance(reading, FlowReading):
+            raise TypeError("flows are read with the input options of flows")
+        given = {name: getattr(reading, name) for name in FlowReading.model_fields if name not in FRAME_OPTIONS}
+        grouping = open_rows(self.spec.data, notes=notes, **given)
+        self.rows = grouping.stage(Path(self.enter_context(scratch_folder())))
+        self.starts, reader = self.rows.starts, grouping.reader
+        step_s = None if grouping.steps is None else grouping.steps.step_s
+        step_s = shortest_step(self.starts) if grouping.own_steps else step_s
+        frame = frame_of(self.rows.zones, reading, reader.columns, step_s)
+        people = None if reader.columns.user is None else reader.count_people()
+        self.frame = replace(frame, distinct_people=people)
+        return self.frame
+
+    def count_people(self) -> int | None:
+        """Return the number of people in the data; None where their number is not known."""
+        return self.frame.distinct_people
 
     def check_k(self) -> None:
-        """Raise if k is larger than the people or trips in the data, or the data lacks what the method needs."""
-        check_k_feasible(self.flows, self.spec.params)
-        self.spec.method.check_data(self.flows, self.spec.params)
+        """Raise if k is larger than the people in the data, or the data lacks what the method needs."""
+        if self.frame.distinct_people is not None:
+            check_k_feasible(self.frame, self.spec.params)
+        self.spec.method.check_data(self.frame, self.spec.params)
 
     def solve_partitions(self, function: FlowPartition, progress: Progress) -> list[SolvedPartition]:
         """Return the results of all partitions."""
-        self.lost_units = self.flows.dropped_weight
-        numbers = self.partition_numbers(np.diff(self.flows.offsets), PARTITION_ROWS)
+        numbers = self.partition_numbers(self.rows.sizes, PARTITION_ROWS)
         count = int(numbers.max(initial=-1)) + 1
         solved = []
         for number in range(count):
-            steps = self.flows.at_steps(np.flatnonzero(numbers == number))
-            solved.append(function(replace(steps, dropped_weight=0), number))
+            try:
+                flows = self.rows.flows(numbers == number, members=self.spec.method.needs_person_ids)
+            except EmptyInputError as error:  # all volumes are 0
+                self.lost_units += error.units
+            else:
+                solved.append(function(with_frame(flows, self.frame), number))
             progress(number + 1, count)
+        if not solved:
+            raise InputError(NOTHING_USABLE)
         return solved

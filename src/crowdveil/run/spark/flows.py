@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,9 +14,10 @@ import pyarrow as pa
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import EmptyInputError, InputError, Option
 from crowdveil.io.axes import check_axes
-from crowdveil.io.flows import resolve_step_seconds, with_tree
+from crowdveil.io.flows import resolve_step_seconds
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, NAMED, OdColumns, by_role, find_od_columns, refuse_unread_volumes
+from crowdveil.io.od_grouping import shortest_step
 from crowdveil.io.od_rows import zones_named
 from crowdveil.io.source import Source
 from crowdveil.io.stations import MAX_POSITIONS, positions, station_columns, zones_of_positions
@@ -33,13 +34,21 @@ from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Sent
-from crowdveil.model.flows import Flows, FlowUnit
+from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Reach
 from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.model.zones import Zones
 from crowdveil.progress import Progress
-from crowdveil.reading import FlowReading, read, with_counted_tiles, with_partition
-from crowdveil.run.flow_partitions import PARTITION_ROWS, FlowPartition, PartitionedFlows, SolvedPartition
+from crowdveil.reading import FlowReading, read
+from crowdveil.run.flow_partitions import (
+    NOTHING_USABLE,
+    PARTITION_ROWS,
+    FlowPartition,
+    PartitionedFlows,
+    SolvedPartition,
+    frame_of,
+    with_frame,
+)
 from crowdveil.run.spark.sources import first_rows, open_data, quoted, with_missing
 from crowdveil.run.stages import RunSpec
 
@@ -141,11 +150,7 @@ class PartitionRunner(Sent):
         except EmptyInputError as error:  # all volumes are 0, or all rows were dropped
             summary: dict[str, Any] = {"lost": error.units}
         else:
-            flows = replace(
-                flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
-                partition=frame.partition, counted=frame.counted,
-            )  # fmt: skip
-            solved = self.function(flows, number)
+            solved = self.function(with_frame(flows, frame), number)
             summary, areas, steps = solved.summary, as_bytes(solved.areas), as_bytes(solved.steps)
         summary |= {"texts": notes.texts, "numbers": notes.numbers, "dropped": notes.dropped}
         return pa.table([[json.dumps(summary)], [areas], [steps]], schema=RESULT)
@@ -194,8 +199,8 @@ class SparkFlows(PartitionedFlows):
         self._place_rows(data, source, columns, steps, form, is_text, progress)
         step_s = None if steps is None else steps.step_s
         if own_steps:
-            step_s = int(np.diff(self.starts).min()) if len(self.starts) > 1 else 3600
-        self.frame = empty_flows(zones, reading, columns, step_s, notes)
+            step_s = shortest_step(self.starts)
+        self.frame = frame_of(zones, reading, columns, step_s)
         return self.frame
 
     def _zones(
@@ -318,7 +323,7 @@ class SparkFlows(PartitionedFlows):
             tables = (pa.ipc.open_stream(row[name]).read_all() for name in ("areas", "steps"))
             solved.append(SolvedPartition(summary, *tables))
         if not solved:
-            raise InputError("no row can be used, or all volumes are zero. Expected at least one.")
+            raise InputError(NOTHING_USABLE)
         self.lost_units = lost
         self.notes.rows = int(self.sizes.sum()) if self.notes.dropped else 0
         return solved
@@ -341,27 +346,3 @@ def positions_of(
 def names_of(columns: OdColumns, rows: pa.RecordBatch) -> list[str]:
     """Return the ids of zones in some rows."""
     return sorted({str(name) for column in columns.zone_ids for name in encode_ids(rows[column])[1]})
-
-
-def empty_flows(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: int | None, notes: ReadNotes) -> Flows:
-    """Return flows without rows, with what all partitions have in common."""
-    none = np.zeros(0, np.int64)
-    counts: FlowUnit = "people" if columns.user is not None or columns.people is not None else "trips"
-    weight = None if columns.weight is None else none
-    nowhere = none.astype(np.int32)
-    flows = Flows(
-        zones,
-        none,
-        np.zeros(1, np.int64),
-        nowhere,
-        nowhere,
-        none,
-        none,
-        counts,
-        tz=reading.tz,
-        weight=weight,
-        step_s=step_s,
-    )
-    flows = flows if reading.hierarchy is None else with_tree(flows, reading.hierarchy)
-    flows = with_counted_tiles(flows, reading.min_tiles_of, reading.zones, reading.zone_id)
-    return with_partition(flows, reading.partition)
