@@ -13,7 +13,7 @@ from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in
 from crowdveil.guarantees.intervals import INTERVAL_FAULTS, interval_faults, row_pieces
 from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.overlaps import Pairs, rows_of_pairs
-from crowdveil.io.written_release import BOUND_COLUMNS, FLOW_COLUMNS, WrittenRelease
+from crowdveil.io.written_release import BOUND_COLUMNS, FLOWS, WrittenRelease, has_columns
 from crowdveil.model.release import STATES
 
 _FAULTS = {
@@ -122,7 +122,7 @@ class WellFormedFlows(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Check columns, areas, states and volumes."""
         table, given = written.data, set(written.data.column_names)
-        if not set(FLOW_COLUMNS) <= given <= {*FLOW_COLUMNS, "people", "trips", "until", *BOUND_COLUMNS}:
+        if not has_columns(table, FLOWS):
             return self.make_finding(True, {"rows": len(table), "columns": 1})
         ends = [written.area_numbers(column).min(initial=0) for column in ("origin_area", "destination_area")]
         about = [feature["properties"] for feature in written.features]

@@ -12,7 +12,7 @@ import numpy as np
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import WHOSE, Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.guarantees.outlines import broken_outlines
-from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
+from crowdveil.io.written_release import POINTS, WrittenRelease, has_columns
 from crowdveil.model.arrays import Floats, Ints, Mask, gather
 from crowdveil.model.trajectories import Trajectories
 
@@ -46,8 +46,7 @@ class WellFormedTrajectories(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Check columns, numbering, order and coordinates."""
         table = written.data
-        extra = set(table.column_names) - {*TRAJECTORY_COLUMNS, "user_id"}
-        if not set(TRAJECTORY_COLUMNS) <= set(table.column_names) or extra:
+        if not has_columns(table, POINTS):
             return self.make_finding(True, {"points": len(table), "columns": 1})
         if any(table[c].null_count for c in table.column_names):
             return self.make_finding(True, {"points": len(table), "missing_values": 1})

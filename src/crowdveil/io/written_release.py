@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +22,30 @@ from crowdveil.io.values import encode_ids, one_array
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 
-FLOW_COLUMNS = ("t", "origin_area", "destination_area", "volume", "state")
+
+class Column(NamedTuple):
+    """A column of a release: the kind of its values, and whether every table has it."""
+
+    kind: Literal["time", "name", "integer", "number"]
+    required: bool = True
+
+
 BOUND_COLUMNS = ("volume_low", "volume_high")
 """Confidence bounds of noisy volumes."""
-STEP_COLUMNS = ("t", "published", "suppressed")
-TRAJECTORY_COLUMNS = ("lat", "lon", "timestamp", "published_id")
-TIME_COLUMNS = ("t", "until", "timestamp")
+FLOWS = {
+    "t": Column("time"), "origin_area": Column("name"), "destination_area": Column("name"), "volume": Column("integer"),
+    "state": Column("name"), "until": Column("time", False), "people": Column("integer", False),
+    "trips": Column("integer", False), **dict.fromkeys(BOUND_COLUMNS, Column("integer", False)),
+}  # fmt: skip
+STEPS = {
+    "t": Column("time"), "published": Column("integer"), "suppressed": Column("integer"), "until": Column("time", False),
+}  # fmt: skip
+POINTS = {
+    "lat": Column("number"), "lon": Column("number"), "timestamp": Column("time"), "published_id": Column("integer"),
+    "user_id": Column("integer", False),
+}  # fmt: skip
+"""Columns of the tables of a release."""
+_COLUMNS = FLOWS | STEPS | POINTS
 AREAS_FILE, MANIFEST_FILE, REPORT_FILE = "areas.geojson", "manifest.json", "report.html"
 LARGE = 1 << 26
 """Bytes of a table above which its columns are read, or given back, one by one."""
@@ -87,7 +105,7 @@ class WrittenRelease:
 
     def column(self, name: str, rows: slice | None = None) -> Any:
         """Return a column as an array, or some consecutive rows of it; times as seconds."""
-        values, is_time = self.values(name), name in TIME_COLUMNS
+        values, is_time = self.values(name), name in _COLUMNS and _COLUMNS[name].kind == "time"
         if rows is not None and is_time and not pa.types.is_timestamp(values.type):
             # The form of text is found in the whole column.
             return self.cached(f"seconds of {name}", lambda: self.column(name))[rows]
@@ -271,32 +289,36 @@ def read_release(folder: Path, files: dict[str, str]) -> WrittenRelease:
         data = _read_table(folder / files["data"])
         steps = _read_table(folder / files["steps"]) if "steps" in files else None
         features = read_features(folder / files["areas"]) if "areas" in files else []
-        for table in (data, steps):
-            if table is not None:
-                _check_types(table)
+        _check_types(data, POINTS if steps is None else FLOWS)
+        if steps is not None:
+            _check_types(steps, STEPS)
     except (KeyError, TypeError, OSError, ValueError, pa.ArrowException):
         raise InputError(folder, "the release lacks a file, or one is broken; it cannot be verified.") from None
-    missing = [] if steps is None else [name for name in STEP_COLUMNS if name not in steps.column_names]
+    missing = [] if steps is None else [name for name in required(STEPS) if name not in steps.column_names]
     if missing:
         raise InputError(folder, f"the table of time steps has no column {missing[0]}.")
     return WrittenRelease(folder, data, steps, features)
 
 
-def _check_types(table: pa.Table) -> None:
+def required(columns: Mapping[str, Column]) -> list[str]:
+    """Return the columns that every table has."""
+    return [name for name, column in columns.items() if column.required]
+
+
+def has_columns(table: pa.Table, columns: Mapping[str, Column]) -> bool:
+    """Return whether a table has all required columns, and no unknown ones."""
+    return set(required(columns)) <= set(table.column_names) <= columns.keys()
+
+
+def _check_types(table: pa.Table, columns: Mapping[str, Column]) -> None:
     """Raise if a column repeats or has another type than in a release: files are untrusted."""
     if len(set(table.column_names)) < len(table.column_names):
         raise ValueError("a column repeats")
-    for column in table.schema:
-        wanted = _NUMBERS.get(column.name)
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if wanted is not None and not (
-            pa.types.is_integer(kind) or (wanted == pa.float64() and pa.types.is_floating(kind))
-        ):
-            raise TypeError("Expected numbers")
-        if column.name in ("origin_area", "destination_area", "state") and not (
-            pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)
-        ):
-            raise TypeError("Expected names")
+    for found in table.schema:
+        known = columns.get(found.name)
+        kind = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
+        if known is not None and not any(fits(kind) for fits in _TYPES[known.kind]):
+            raise TypeError(f"Expected {known.kind}s")
 
 
 def read_features(path: Path) -> list[dict[str, Any]]:
@@ -309,11 +331,14 @@ def read_features(path: Path) -> list[dict[str, Any]]:
     return features
 
 
-_NUMBERS = {
-    "volume": pa.int64(), "volume_low": pa.int64(), "volume_high": pa.int64(), "people": pa.int64(), "trips": pa.int64(),
-    "published": pa.int64(), "suppressed": pa.int64(),
-    "published_id": pa.int64(), "user_id": pa.int64(), "lat": pa.float64(), "lon": pa.float64(),
-}  # fmt: skip
+_TYPES: dict[str, tuple[Callable[[Any], bool], ...]] = {
+    "integer": (pa.types.is_integer,),
+    "number": (pa.types.is_integer, pa.types.is_floating),
+    "name": (pa.types.is_string, pa.types.is_large_string, pa.types.is_null),
+    "time": (pa.types.is_timestamp, pa.types.is_string, pa.types.is_large_string, pa.types.is_null),
+}
+"""Arrow types of the kinds of columns, in Parquet files of any writer."""
+_OF_CSV = {"integer": pa.int64(), "number": pa.float64(), "name": pa.string(), "time": pa.string()}
 
 
 def _read_file(path: Path, read_dictionary: list[str]) -> pa.Table:
@@ -349,7 +374,8 @@ def _read_table(path: Path) -> pa.Table:
             return _one_chunk(pq.read_table(path, read_dictionary=repeated))
         return _read_file(path, repeated)
     with pacsv.open_csv(path) as head:
-        types = {name: _NUMBERS.get(name, pa.string()) for name in head.schema.names}
+        names = head.schema.names
+        types = {name: _OF_CSV[_COLUMNS[name].kind] if name in _COLUMNS else pa.string() for name in names}
     # An area may be called "NA": only an empty field is a missing value.
     options = pacsv.ConvertOptions(
         column_types=types, strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False

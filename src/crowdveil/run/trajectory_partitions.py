@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from crowdveil.io.release_writer import area_properties, trajectory_table
 from crowdveil.io.values import encode_ids, one_array
-from crowdveil.io.written_release import TRAJECTORY_COLUMNS, WrittenRelease
+from crowdveil.io.written_release import POINTS, WrittenRelease, required
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.separation import DistanceParams, distances_to_originals
 from crowdveil.model.arrays import Ints, Sent
@@ -108,7 +108,7 @@ class TrajectoryPartition(Sent):
         checked = check(WrittenRelease(Path(), rows, None, features), self.guarantees, data, release.source)
         lengths = np.diff(release.offsets)
         place = np.arange(release.points) - np.repeat(release.offsets[:-1], lengths)
-        rows = rows.select(TRAJECTORY_COLUMNS[:3])
+        rows = rows.select(["lat", "lon", "timestamp"])
         rows = rows.append_column("source", pa.array(np.repeat(source, lengths)))
         number = points[PARTITION][0].as_py()
         write_part(rows.append_column("place", pa.array(place)), self.folder, f"part-{number:05}.parquet")
@@ -193,7 +193,7 @@ class TrajectoryFile(Sent):
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Return name, hash, findings, and the first and last number of the file as one row of JSON."""
         name = f"part-{rows[FILE][0].as_py() if len(rows) else 0:05}.parquet"
-        rows = rows.sort_by([("published_id", "ascending"), ("place", "ascending")]).select(TRAJECTORY_COLUMNS)
+        rows = rows.sort_by([("published_id", "ascending"), ("place", "ascending")]).select(required(POINTS))
         timestamps = rows["timestamp"].cast(pa.timestamp("ms", tz="UTC"))
         rows, sha256 = write_part(rows.set_column(2, "timestamp", timestamps), self.folder, name)
         number = _numbers(rows, "published_id")
