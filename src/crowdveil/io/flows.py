@@ -161,7 +161,7 @@ def read_trips(
     form = TimeForm(time_format)
     reader = OdReader(source, found, ZoneNames(given), tz, form, notes)
     table = pa.Table.from_batches(list(reader.batches()))
-    reader.problems.settle(source.name, drop_invalid, notes)
+    reader.settle(drop_invalid)
     known, final = reader.names.finish()
     o, d = (table[c].to_numpy() for c in "od")
     columns_of = set(table.column_names)

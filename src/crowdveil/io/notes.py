@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from crowdveil.errors import Naming, as_command_line, as_field, counted, render, said_of
+import numpy as np
+
+from crowdveil.errors import (
+    InputError,
+    Naming,
+    Option,
+    as_command_line,
+    as_field,
+    counted,
+    render,
+    rows_that,
+    said_of,
+)
+from crowdveil.model.arrays import Mask
 
 MANY_DROPPED = 0.05
 """Share of dropped rows beyond which they are a warning."""
@@ -81,3 +95,40 @@ class ReadNotes:
 def _rounded(n: int, k: int) -> str:
     """Return a number rounded down to a multiple of k, in words below k."""
     return f"{n - n % k:,}" if n >= k else f"fewer than {k:,}"
+
+
+@dataclass
+class Problems:
+    """Unusable rows by their first reason: their count and the first row numbers."""
+
+    count: dict[str, int] = field(default_factory=dict)
+    first: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, reason: str, bad: Mask | None, start: int = 0) -> None:
+        """Count the bad rows of a chunk that begins at row `start`."""
+        if bad is not None and bad.any():
+            rows = np.flatnonzero(bad)
+            self.add_count(reason, len(rows), (rows[:5] + start + 1).tolist())
+
+    def add_count(self, reason: str, n: int, rows: list[int]) -> None:
+        """Count `n` rows; `rows` are the numbers of the first ones, from 1, where they are known."""
+        self.count[reason] = self.count.get(reason, 0) + n
+        self.first[reason] = (self.first.get(reason, []) + rows)[:5]
+
+    def settle(
+        self,
+        name: str,
+        drop_invalid: bool,
+        notes: ReadNotes,
+        remedy: Callable[[str], str] = lambda reason: "Fix",
+        dropped: str = "them",
+    ) -> None:
+        """Raise with the first reason, or count the rows as dropped; `remedy` says what to do, as it precedes "them"."""
+        for reason, n in self.count.items():
+            if not drop_invalid:
+                raise InputError(
+                    name,
+                    f"{rows_that(self.first[reason], n, reason)}. {remedy(reason)} them, or drop {dropped} with "
+                    f"{Option('drop_invalid')}.",
+                )
+            notes.drop(reason, n)

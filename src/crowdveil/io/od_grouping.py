@@ -91,7 +91,7 @@ class FlowGrouping:
         with engine() as connection, self._errors():
             schema = self._register(connection)
             grouped = fetch(connection, group_sql("stream", _with_members(schema.names, members)))
-        self._settle()
+        self.reader.settle(self.drop_invalid)
         return grouped
 
     def stage(self, folder: Path) -> StagedRows:
@@ -101,7 +101,7 @@ class FlowGrouping:
             schema = self._register(connection)
             execute(connection, "CREATE TABLE rows AS SELECT * FROM stream ORDER BY step")
             sizes = fetch(connection, "SELECT step, count(*) AS size FROM rows GROUP BY step ORDER BY step")
-        self._settle()
+        self.reader.settle(self.drop_invalid)
         staged = StagedRows(self, path, schema.names, sizes["step"].to_numpy(), sizes["size"].to_numpy())
         self._refuse_spread(staged.starts)
         return staged
@@ -110,9 +110,6 @@ class FlowGrouping:
         reader = self.reader
         if len(t):
             refuse_spread(int(t[0]), int(t[-1]), reader.form, f"{reader.source.name}, column {reader.columns.time}")
-
-    def _settle(self) -> None:
-        self.reader.problems.settle(self.reader.source.name, self.drop_invalid, self.reader.notes)
 
     def _errors(self) -> AbstractContextManager[None]:
         return duckdb_errors(self.reader.source.name, self._failed)

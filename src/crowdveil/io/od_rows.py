@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option, rows_that
+from crowdveil.errors import InputError, Option
 from crowdveil.io.cropping import Crop
-from crowdveil.io.notes import ReadNotes
+from crowdveil.io.notes import Problems, ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
 from crowdveil.io.person_ids import (
     DistinctPeople,
@@ -49,42 +49,6 @@ from crowdveil.model.zones import Zones
 NO_TIME = "have no usable time in column"
 OFF_GLOBE = "are no degrees on the globe in column"
 OUTSIDE = "outside all zones"
-
-
-@dataclass
-class Problems:
-    """Unusable rows by reason: their count and the first row numbers."""
-
-    count: dict[str, int] = field(default_factory=dict)
-    first: dict[str, list[int]] = field(default_factory=dict)
-
-    def add(self, reason: str, bad: Mask | None, start: int) -> None:
-        """Count the bad rows of a chunk that begins at row `start`."""
-        if bad is not None and bad.any():
-            rows = np.flatnonzero(bad)
-            self.add_count(reason, len(rows), (rows[:5] + start + 1).tolist())
-
-    def add_count(self, reason: str, n: int, rows: list[int]) -> None:
-        """Count `n` rows; `rows` are the numbers of the first ones, from 1."""
-        self.count[reason] = self.count.get(reason, 0) + n
-        self.first[reason] = (self.first.get(reason, []) + rows)[:5]
-
-    def settle(self, name: str, drop_invalid: bool, notes: ReadNotes) -> None:
-        """Raise with the first reason, or count the rows as dropped."""
-        for reason, n in self.count.items():
-            if not drop_invalid:
-                remedy = "Fix"
-                if reason.startswith(NO_TIME):
-                    remedy = f"Name the form of the times with {Option('time_format')}, fix"
-                elif reason.startswith(OFF_GLOBE):
-                    remedy = "Exchange the columns if longitude and latitude are swapped, fix"
-                elif OUTSIDE in reason and n == notes.rows:
-                    remedy = "Check the coordinate system of the zones and the order of longitude and latitude, fix"
-                raise InputError(
-                    name,
-                    f"{rows_that(self.first[reason], n, reason)}. {remedy} them, or drop them with {Option('drop_invalid')}.",
-                )
-            notes.drop(reason, n)
 
 
 class ZoneNames:
@@ -208,6 +172,19 @@ class OdReader:
         found = self.people.ids
         note_case_variants(count_case_variants(found), self.columns.user, self.notes)
         return len(found)
+
+    def settle(self, drop_invalid: bool) -> None:
+        """Raise if rows cannot be used, or count them as dropped."""
+        self.problems.settle(self.source.name, drop_invalid, self.notes, self._remedy)
+
+    def _remedy(self, reason: str) -> str:
+        if reason.startswith(NO_TIME):
+            return f"Name the form of the times with {Option('time_format')}, fix"
+        if reason.startswith(OFF_GLOBE):
+            return "Exchange the columns if longitude and latitude are swapped, fix"
+        if OUTSIDE in reason and self.problems.count[reason] == self.notes.rows:
+            return "Check the coordinate system of the zones and the order of longitude and latitude, fix"
+        return "Fix"
 
     def _numbered(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the chunks of the input, each with the number of rows before it."""

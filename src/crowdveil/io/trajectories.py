@@ -26,15 +26,16 @@ from crowdveil.io.trajectory_points import (
     INCOMPLETE_TRAJECTORY,
     PointColumns,
     add_comma_reasons,
-    drop_or_raise,
     find_point_columns,
     find_unusable_points,
+    first_reasons,
+    look_swapped,
     no_ids,
     none_usable,
     note_ids_per_user,
     read_points,
-    remedy_for,
     rows_without_ids,
+    settle_points,
     with_normalized_ids,
 )
 from crowdveil.io.values import encode_ids
@@ -121,8 +122,8 @@ def _stage(
     _note_times(times, columns, tz, notes)
     found = find_unusable_points(columns, (lon, no_lon), (lat, no_lat), times, form)
     found = add_comma_reasons(found, columns, table)
-    lost = drop_or_raise(source, found, remedy_for(found, columns, lon, lat), drop_invalid, notes)
-    lost = np.zeros(len(table), np.bool_) if lost is None else lost
+    problems, lost = first_reasons(found, len(table))
+    settle_points(problems, source, columns, drop_invalid, notes, swapped=look_swapped(lon, lat))
     trajectory, ids = _encode_ids(source, table, columns.trajectory or columns.user)
     person, people_ids = _encode_ids(source, table, columns.user or columns.trajectory)
     staged = pa.table(
@@ -143,8 +144,9 @@ def _rows_with_ids(
     source: Source, table: Any, columns: PointColumns, drop_invalid: bool, notes: ReadNotes
 ) -> tuple[Any, Ints]:
     """Return the rows with ids, and their row numbers."""
-    lost = drop_or_raise(source, rows_without_ids(columns, table), "Fix", drop_invalid, notes)
-    if lost is None:
+    problems, lost = first_reasons(rows_without_ids(columns, table), len(table))
+    settle_points(problems, source, columns, drop_invalid, notes)
+    if not lost.any():
         return table, np.arange(len(table))
     if lost.all():
         raise no_ids(source, columns)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, counted, rows_that
+from crowdveil.errors import InputError, Option, counted
 from crowdveil.io.columns import describe_columns, find_column, looks_like_trips, need_column
-from crowdveil.io.notes import ReadNotes
+from crowdveil.io.notes import Problems, ReadNotes
 from crowdveil.io.person_ids import normalized_ids
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm
@@ -151,54 +151,44 @@ def add_comma_reasons(found: dict[str, Mask], columns: PointColumns, table: Any)
     return {**commas, **found}
 
 
-def remedy_for(found: dict[str, Mask], columns: PointColumns, lon: Floats, lat: Floats) -> str:
-    """Return what to do about the first reason why rows are unusable."""
-    if next(iter(found), None) == no_value_reason(columns.time):
-        return f"Name the form of the times with {Option('time_format')}, fix"
-    return _remedy_of_places(lon, lat) if found else "Fix"
+def settle_points(
+    problems: Problems,
+    source: Source,
+    columns: PointColumns,
+    drop_invalid: bool,
+    notes: ReadNotes,
+    *,
+    swapped: bool = False,
+) -> None:
+    """Raise if points cannot be used, or count them as dropped; `swapped`: longitudes and latitudes seem to be."""
+
+    def remedy(reason: str) -> str:
+        if reason == no_value_reason(columns.time):
+            return f"Name the form of the times with {Option('time_format')}, fix"
+        if swapped and reason not in map(no_value_reason, columns.ids):
+            return f"Exchange {Option('lon')} and {Option('lat')}, which look swapped, fix"
+        return "Fix"
+
+    problems.settle(source.name, drop_invalid, notes, remedy, "their trajectories")
 
 
-def _remedy_of_places(lon: Floats, lat: Floats) -> str:
-    swapped = len(lat) and np.abs(lat).max() > 90 and np.abs(lat).max() <= 180 and np.abs(lon).max() <= 90
-    return f"Exchange {Option('lon')} and {Option('lat')}, which look swapped, fix" if swapped else "Fix"
+def look_swapped(lon: Floats, lat: Floats) -> bool:
+    """Return whether longitudes and latitudes seem to be swapped."""
+    return bool(len(lat) and 90 < np.abs(lat).max() <= 180 and np.abs(lon).max() <= 90)
 
 
-def drop_or_raise(
-    source: Source, bad: dict[str, Mask], remedy: str, drop_invalid: bool, notes: ReadNotes
-) -> Mask | None:
-    """Return the rows to drop; raise instead unless `drop_invalid`."""
-    if not bad:
-        return None
-    lost = np.logical_or.reduce(list(bad.values()))
-    reason = next(iter(bad))
-    if not drop_invalid:
-        rows = np.flatnonzero(bad[reason])
-        raise bad_rows(source, reason, (rows + 1).tolist(), len(rows), remedy)
-    for why, n in count_first_reasons(bad).items():
-        notes.drop(why, n)
-    return np.asarray(lost)
-
-
-def count_first_reasons(bad: dict[str, Mask]) -> dict[str, int]:
-    """Count the unusable rows by their first reason."""
-    counts, before = dict[str, int](), np.zeros(1, np.bool_)
-    for name, mask in bad.items():
-        counts[name] = int((mask & ~before).sum())
-        before = before | mask
-    return {name: n for name, n in counts.items() if n}
+def first_reasons(bad: dict[str, Mask], rows: int) -> tuple[Problems, Mask]:
+    """Return the unusable rows by their first reason, and which of all `rows` these are."""
+    problems, lost = Problems(), np.zeros(rows, np.bool_)
+    for reason, mask in bad.items():
+        problems.add(reason, mask & ~lost)
+        lost |= mask
+    return problems, lost
 
 
 def no_value_reason(column: str) -> str:
     """Return the reason why rows without a usable value are dropped."""
     return f"have no usable value in column {column}"
-
-
-def bad_rows(source: Source, reason: str, rows: list[int], n: int, remedy: str = "Fix") -> InputError:
-    """Return the error for `n` unusable rows, of which `rows` are the first known ones."""
-    return InputError(
-        source.name,
-        f"{rows_that(rows, n, reason)}. {remedy} them, or drop their trajectories with {Option('drop_invalid')}.",
-    )
 
 
 def none_usable(source: Source, n: int) -> InputError:

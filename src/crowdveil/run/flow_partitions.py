@@ -322,7 +322,7 @@ def with_frame(flows: Flows, frame: Flows) -> Flows:
     )  # fmt: skip
 
 
-LARGE_INPUT = 1024**3
+LARGE_INPUT = 512 * 1024**2
 """Bytes of the files of an input that runs in partitions on one machine."""
 
 

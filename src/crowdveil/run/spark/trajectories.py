@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import SparkEngine
-from crowdveil.errors import GuaranteeViolatedError, InputError, Option
+from crowdveil.errors import GuaranteeViolatedError, InputError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.axes import check_axes
 from crowdveil.io.geojson import write_features
 from crowdveil.io.manifest import FileEntry
-from crowdveil.io.notes import ReadNotes
+from crowdveil.io.notes import Problems, ReadNotes
 from crowdveil.io.person_ids import count_case_variants, id_type, note_case_variants
 from crowdveil.io.release_folder import file_system
 from crowdveil.io.release_writer import area_features, area_properties
@@ -29,7 +29,6 @@ from crowdveil.io.times import far_reason, note_assumed_zone, note_clock_changes
 from crowdveil.io.trajectory_points import (
     INCOMPLETE_TRAJECTORY,
     PointColumns,
-    bad_rows,
     find_point_columns,
     find_unusable_points,
     no_ids,
@@ -38,6 +37,7 @@ from crowdveil.io.trajectory_points import (
     note_ids_per_user,
     read_points,
     rows_without_ids,
+    settle_points,
     with_normalized_ids,
 )
 from crowdveil.io.values import one_array
@@ -202,13 +202,11 @@ class SparkTrajectories(PartitionedRun):
         if any(row["instant"] is False for row in known):
             note_assumed_zone(notes, column, tz)
         note_clock_changes(notes, column, tz, *(sum(row[name] for row in known) for name in ("skipped", "twice")))
+        problems = Problems()
         for number, reason in enumerate(reader.reasons):
-            n = sum(row["n"] for row in counts if row["reason"] == number)
-            if n and not self.spec.reading.drop_invalid:
-                timed = reason == no_value_reason(column)
-                hint = f"name the form of the times with {Option('time_format')}, " if timed else ""
-                raise bad_rows(reader.source, reason, [], n, hint)
-            notes.drop(reason, n)
+            if n := sum(row["n"] for row in counts if row["reason"] == number):
+                problems.add_count(reason, n, [])
+        settle_points(problems, reader.source, reader.columns, self.spec.reading.drop_invalid, notes)
         notes.rows = sum(row["n"] for row in counts)
 
     def _tracks(self, reader: PointReader, notes: ReadNotes) -> pa.Table:
