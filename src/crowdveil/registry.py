@@ -134,7 +134,7 @@ def all_methods() -> dict[str, Method]:
     found = {name: _own_method(name) for name in METHODS}
     for name in extensions.installed(ENTRY_POINTS):
         if name in found:
-            raise ParameterError(f"two installed packages have a method {name}; uninstall one of them.")
+            raise ParameterError(f"two installed packages have a method {name}. Uninstall one of them.")
         found[name] = extensions.load(ENTRY_POINTS, name, Method)
     return found
 

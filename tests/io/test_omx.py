@@ -72,7 +72,7 @@ def test_what_the_reference_package_writes_is_read(tmp_path: Path) -> None:
     ]
     with pytest.raises(
         InputError,
-        match=r"names of 2 matrices are no times. Choose one, or several as successive periods",
+        match=r"names of 2 matrices are not times. Choose one, or several as successive periods",
     ):
         read_omx(tmp_path / "ref.omx")
     known = Zones.from_ids(["10", "20", "30", "40"])
@@ -143,7 +143,7 @@ def test_files_that_are_no_matrices_are_refused(tmp_path: Path) -> None:
         read_omx(tmp_path / "odd.omx")
     good = made(tmp_path / "good.omx", {"m": [[1.0]]}, [5])
     for wrong, says in (
-        (f"{good}#n", "got n. Choose of m, as in good.omx#m"),
+        (f"{good}#n", "got n. Choose from m, as in good.omx#m"),
         (f"{good}#m,m", "each once, got m, m"),
     ):
         with pytest.raises(InputError, match=says):

@@ -218,7 +218,7 @@ class TestFromParents:
             ([2, 2, 5], [0, 1, -1], "is no tree: the parent of 1 node is no node"),
             ([2, 2, -2], [0, 1, -1], "is no tree: the parent of 1 node is no node"),
             ([2, 2, -1], [0, -1, -1], "got none at 1 node"),
-            ([2, 2, -1], [0, 1, 2], "children were got for 1 tile"),
+            ([2, 2, -1], [0, 1, 2], "got 1 tile with children"),
             ([2, 2, -1], [0, 0, -1], "must be one leaf"),
             ([2, 2, -1], [0, 2, -1], "must be one leaf"),
             ([2, 2, -1], [0, 1], "column tile has 2 rows instead of 3"),

@@ -89,7 +89,7 @@ def test_a_release_of_trajectories() -> None:
 
 @pytest.mark.parametrize(
     ("column", "values", "says"),
-    [("lat", [41.0], "column lat"), ("lon", [2.0, 181.0], "no degrees of lon"), ("person", [1], "column person"),
+    [("lat", [41.0], "column lat"), ("lon", [2.0, 181.0], "not degrees of lon"), ("person", [1], "column person"),
      ("source", [1, 2, 3], "column source"), ("offsets", [0, 3], "offsets must rise")],
 )  # fmt: skip
 def test_points_that_do_not_fit_are_refused(column: str, values: list[Any], says: str) -> None:

@@ -46,8 +46,8 @@ def test_no_trajectory_at_all_is_fine() -> None:
 
 @pytest.mark.parametrize(
     ("column", "values", "says"),
-    [("t", [5, 4, 6, 1], "in order of time"), ("lat", [41.0, 91.0, 41.0, 41.0], "no degrees of lat"),
-     ("lon", [2.0, np.nan, 2.0, 2.0], "no degrees of lon"), ("lon", [2.0, np.inf, 2.0, -181.0], "2 values"),
+    [("t", [5, 4, 6, 1], "in order of time"), ("lat", [41.0, 91.0, 41.0, 41.0], "not degrees of lat"),
+     ("lon", [2.0, np.nan, 2.0, 2.0], "not degrees of lon"), ("lon", [2.0, np.inf, 2.0, -181.0], "2 values"),
      ("lat", [41.0], "column lat has 1 rows instead of 4"), ("offsets", [0, 3, 5], "offsets must rise"),
      ("offsets", [0, 4, 4], "every trajectory must have a point"), ("person", [0, 2], "not in the list of people"),
      ("person", [-1, 0], "not in the list of people"), ("ids", ["x"], "column ids has 1 rows instead of 2"),

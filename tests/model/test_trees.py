@@ -372,7 +372,7 @@ class TestParents:
             ("a>p b>p c>top q>r r>q", "is no tree: expected one root, got 2"),
             ("a>top b>top c>r q>r r>q", "is no tree: 3 nodes cannot reach the root"),
             ("a>top b>top", "1 tile had none"),
-            ("a>top b>top c>b", "children were got for 1 tile"),
+            ("a>top b>top c>b", "got 1 tile with children"),
             ("a>top b>top c>top d>top", r"neither tile nor parent in 1 row \(row 4\)"),
             ("a>top b>top c>top >top", r"column node has no value in 1 row \(row 4\)"),
             ("", "3 tiles had none"),

@@ -37,9 +37,9 @@ def test_areas_are_those_on_the_ground() -> None:
 
 @pytest.mark.parametrize(
     ("lon", "lat", "says"),
-    [([200.0, 2.0], [1.0, 1.0], "1 values that are no degrees of lon"),
-     ([1.0, 2.0], [-91.0, 99.0], "2 values that are no degrees of lat"),
-     ([np.nan, 2.0], [1.0, 1.0], "1 values that are no degrees of lon"),
+    [([200.0, 2.0], [1.0, 1.0], "1 values that are not degrees of lon"),
+     ([1.0, 2.0], [-91.0, 99.0], "2 values that are not degrees of lat"),
+     ([np.nan, 2.0], [1.0, 1.0], "1 values that are not degrees of lon"),
      ([1.0], [1.0, 2.0], "column lon has 1 rows instead of 2")],
 )  # fmt: skip
 def test_zones_off_the_globe_are_refused(lon: list[float], lat: list[float], says: str) -> None:

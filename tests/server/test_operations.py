@@ -247,7 +247,7 @@ def test_a_lost_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="or restore it from a backup"):
         opened(folder)
     (folder / "jobs.sqlite").write_text("no database, but a text that is longer than the header of one")
-    with pytest.raises(ParameterError, match="is no database"):
+    with pytest.raises(ParameterError, match="is not a database"):
         opened(folder)
     assert results.exists()
 

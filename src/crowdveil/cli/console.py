@@ -1,4 +1,4 @@
-"""What a user sees of a command: its notes."""
+"""Show the notes of a command."""
 
 from __future__ import annotations
 

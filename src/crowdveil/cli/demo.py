@@ -1,4 +1,4 @@
-"""`crowdveil demo`: the whole way on made-up data, in a few seconds."""
+"""`crowdveil demo`: a complete run on synthetic data, in a few seconds."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ VERBS = ("anonymize", "verify", "derive", "report", "plot", "measure", "attack",
 ALIASES = {"measures": "measure", "analysis": "analyze", "anonymise": "anonymize", "analyse": "analyze"}
 """Names of commands in mdl-anonymizer, and British spellings; --help does not list them."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""Errors of a write for which there is no space."""
+"""Error numbers of a full disk or an exceeded quota."""
 
 EXTRAS: dict[str, str] = {
     "alembic": "server", "fastapi": "server", "prometheus_client": "server", "python_multipart": "server",
@@ -53,7 +53,7 @@ EXTRAS: dict[str, str] = {
     "furo": "docs", "myst_parser": "docs", "sphinx": "docs", "sphinx_click": "docs",
     "pyspark": "spark",
 }  # fmt: skip
-"""The extra that installs a module, for what no import has checked before."""
+"""The extra that installs each optional module."""
 
 
 class StoppedError(CrowdveilError):

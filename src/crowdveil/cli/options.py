@@ -15,7 +15,7 @@ _METAVARS = {"text": "TEXT", "share": "SHARE", "int": "N", "float": "X"}
 
 
 class Number(click.ParamType[Any]):
-    """A number; what is none stays text, which the parameter's model refuses in its own words."""
+    """A number; other text is left to the parameter's model, which refuses it in its own words."""
 
     name = "number"
 

@@ -227,7 +227,7 @@ def _phrases(row: dict[str, Any], names: dict[str, str]) -> list[str]:
 @token.command("revoke", params=settings_options(Place))
 @click.argument("name")
 def revoke_token(name: str, **where: Any) -> None:
-    """Take a token's rights away at once."""
+    """Revoke a token: it is refused from the next request on."""
     from crowdveil.server.service import open_service
 
     with open_service(Settings.checked(given(Place, where))) as service:

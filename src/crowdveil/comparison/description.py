@@ -218,7 +218,7 @@ def describe_flows(flows: Flows, ks: Sequence[int], *, suggest: bool = True) -> 
     if not k or k[0] < 1:
         raise ParameterError(Option("k"), "Expected group sizes of at least 1, such as 6,10.")
     if len(flows) == 0:
-        raise InputError("input", "there is no flow. Expected at least one.")
+        raise InputError("input", "Expected at least one flow, got none.")
     coarser = (*_longer_steps(flows, k), *_larger_tiles(flows, k)) if suggest else ()
     return Description(flows, k, coarser)
 

@@ -58,10 +58,10 @@ def sample_matrices(flows: Flows, k: int, chosen: Sequence[Candidate], shared: C
     completely. Where a method joins time steps, those taken follow one another and have the most trips.
     """
     if len(flows) == 0:
-        raise InputError("input", "there is no flow. Expected at least one.")
+        raise InputError("input", "Expected at least one flow, got none.")
     enough = flows.trips_by_step >= shared.min_trips
     if not enough.any():
-        raise InputError(Option("min_trips"), "No matrix has so many trips. Choose a smaller number.")
+        raise InputError(Option("min_trips"), "No matrix has this number of trips. Choose a smaller number.")
     held = np.flatnonzero(enough & (flows.people_by_step >= k))
     if any(getattr(candidate.params, "time_partition", None) == "adaptive" for candidate in chosen):
         steps = _consecutive(flows, MAX_CONSECUTIVE if shared.sample is None else shared.sample)
@@ -94,7 +94,7 @@ def _consecutive(flows: Flows, wanted: int) -> Ints:
 def sample_trajectories(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
     """Return a random sample of trajectories, or all of them where there are not more."""
     if len(data) == 0:
-        raise InputError("input", "there is no trajectory. Expected at least one.")
+        raise InputError("input", "Expected at least one trajectory, got none.")
     number = MAX_TRAJECTORIES if wanted is None else wanted
     if number >= len(data):
         return data

@@ -1,1 +1,1 @@
-"""What only an experiment of a paper needs. It is found by name; no other module imports it."""
+"""Code that only experiments of papers need. It is found by name; no other module imports it."""

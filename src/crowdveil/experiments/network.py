@@ -1,6 +1,6 @@
 """Define road networks: nodes on a plane and the roads between them; read from files, or synthetic.
 
-Roads lead both ways. Of a network in several parts the largest connected part is used.
+Roads lead both ways. If the network is not connected, its largest connected part is used.
 """
 
 from __future__ import annotations

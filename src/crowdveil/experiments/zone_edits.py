@@ -137,7 +137,9 @@ def _volumes(table: pa.Table, column: str) -> Ints:
     values, bad = read_floats(table[column], f"column {column}")
     wrong = ~((values >= 0) & (values == np.floor(values)))
     if np.any(wrong if bad is None else wrong | bad):
-        raise InputError(Option("trips"), f"column {column} has values that are no whole numbers from 0. Fix them.")
+        raise InputError(
+            Option("trips"), f"column {column} has values that are not whole numbers of at least 0. Fix them."
+        )
     return values.astype(np.int64)
 
 

@@ -98,7 +98,7 @@ class SuppressionBudget(_Budget):
         return self.make_finding(counts["over"] > 0, counts, open_=counts["open"] > 0)
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Compare what is missing of each time step of the original, given or not, with its volume."""
+        """Compare the volume missing from each time step of the original with the volume of the step."""
         published, strange = volumes_by_step(written, original)
         volume = step_volumes(original)
         least = most = volume - published
@@ -180,7 +180,7 @@ class PeriodBudget(_Budget):
         return self._compare(_Parts(self._groups(listed)[step], published, published + suppressed, unknown), len(step))
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Compare what is missing of each group of the original with its volume, without what fewer than k people make."""
+        """Compare the volume missing from each group with its volume, without trips of fewer than k people."""
         parts, strange = (self._days if self.period == "day" else self._steps)(written, original)
         return self._compare(parts, original.steps, strange, with_original=True)
 

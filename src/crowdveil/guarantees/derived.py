@@ -107,7 +107,7 @@ class SumsOfParent(Guarantee):
         return int(at.timestamp())
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many rows are no sums of rows of the parent."""
+        """Return how many rows are not sums of rows of the parent."""
         if counts["missing"]:
             return f"the release {self.parent} is not next to this one, or has another hash; put it there to check the sums."
         return f"{counts['rows']:,} rows compared with sums of the parent's rows, {counts['wrong']:,} differ."

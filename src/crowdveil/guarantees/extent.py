@@ -75,7 +75,7 @@ class MinTiles(Guarantee):
         return self._naming(written, _sizes(written) < self.tiles, unseen=self.of is not None)
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Count the tiles of the areas that each row names that count in the original."""
+        """Count the tiles in the areas of each row that count according to the original."""
         if self.of == VISITED:
             counts = np.zeros(len(original.zones), np.bool_)
             counts[original.origin] = counts[original.destination] = True

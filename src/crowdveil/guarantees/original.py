@@ -40,7 +40,7 @@ def step_volumes(original: Flows) -> Ints:
 
 
 def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int]:
-    """Return the volume that rows publish of each time step of the original; and how many steps of rows it lacks."""
+    """Return the published volume of each time step of the original, and how many published steps it lacks."""
     times, number = written.row_steps()
     step = original_steps(times, original)
     # The last is for those that it lacks.

@@ -15,7 +15,7 @@ import numpy as np
 from crowdveil.model.arrays import Ints, Mask, group_sums, row_slices, sorted_distinct, take_slices
 
 AT_ONCE = 1 << 21
-"""Covered pairs of atoms in memory, and tiles of areas; more only where a single atom of origins or a time step has them."""
+"""Pairs of atoms, and tiles of areas, in memory; exceeded only by a single atom of origins or time step."""
 
 
 class Pairs(NamedTuple):
@@ -26,7 +26,7 @@ class Pairs(NamedTuple):
     destination: Ints
 
     def in_steps(self, low: int, high: int) -> tuple[slice, Pairs]:
-        """Return the places of some time steps, and what is there, with time steps numbered from 0."""
+        """Return the rows of some time steps as a slice, and their values, with time steps numbered from 0."""
         here = slice(*np.searchsorted(self.step, [low, high]))
         return here, Pairs(self.step[here] - low, self.origin[here], self.destination[here])
 

@@ -35,11 +35,11 @@ class SuppressedTrajectories(Guarantee):
         return f"At most {100 * self.suppress:g} % of the trajectories are suppressed: none, or {whose}."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Find nothing: the files do not show how many trajectories the original has."""
+        """Check nothing: the files do not show how many trajectories the original has."""
         return self.make_finding(False, {"open": 1}, open_=True)
 
     def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Count what is missing of each original trajectory, and the people behind it."""
+        """Count the missing parts of each original trajectory, and their people."""
         parts = self._parts(original)
         published, total = len(np.unique(written.column("published_id"))), int(parts.sum())
         over = not within_budget(total - published, total, self.suppress)

@@ -17,9 +17,9 @@ from crowdveil.model.arrays import Floats, Ints, Mask, gather
 from crowdveil.model.trajectories import Trajectories
 
 CHUNK = 10_000
-"""Trajectories whose points are hashed in one go."""
+"""Trajectories whose points are hashed at once."""
 CHUNK_ROWS = 1 << 18
-"""Rows that are checked in one go."""
+"""Rows that are checked at once."""
 _FAULTS = {
     "columns": "columns are missing or more than they should be",
     "missing_values": "values are missing",
@@ -103,7 +103,7 @@ class LocationsOnTileCenters(Guarantee):
         return self.make_finding(strange > 0, {"positions": n, "strange": strange})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many positions are no center."""
+        """Return how many positions are not the center of a tile."""
         return f"{counted(counts['positions'], 'position')} checked, {counts['strange']:,} are no center."
 
 

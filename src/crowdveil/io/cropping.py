@@ -28,7 +28,7 @@ WINDOW_WANTED = "Expected two times, the first before the second, such as 2008-0
 
 @dataclass(frozen=True)
 class Crop:
-    """What of the input is read.
+    """The part of the input that is read.
 
     Attributes
     ----------

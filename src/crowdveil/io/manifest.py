@@ -23,12 +23,12 @@ Number = int | float | None
 
 
 class Entry(BaseModel):
-    """A part of a manifest. What it was not given is not written, so that a manifest is written as it was read."""
+    """A part of a manifest. Unset fields are not written, so that a manifest is written as it was read."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
     def plain(self) -> dict[str, Any]:
-        """Return plain values, as JSON has them."""
+        """Return plain values for JSON."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
@@ -122,12 +122,12 @@ class LedgerEntry(Entry):
     k: int
     k_unit: str
     independent: bool = False
-    """Whether the publisher stated that records that earlier releases do not share are other trips."""
+    """Whether the publisher stated that records missing from earlier releases are different trips."""
     epsilon_of_all_releases: float | None = None
 
 
 class DecisionEntry(Entry):
-    """What the publisher says of the release."""
+    """The publisher's statements about the release."""
 
     title: str | None = None
     purpose: str | None = None
@@ -135,7 +135,7 @@ class DecisionEntry(Entry):
 
 
 class ParentEntry(Entry):
-    """The release that a derived one was added up from, with the hash of each of its files."""
+    """The parent of a derived release, with the hash of each of its files."""
 
     name: str
     method: str

@@ -22,7 +22,7 @@ from crowdveil.errors import (
 from crowdveil.model.arrays import Mask
 
 MANY_DROPPED = 0.05
-"""Share of dropped rows beyond which they are a warning."""
+"""Share of dropped rows above which a warning is shown."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class ReadNotes:
     texts: list[str] = field(default_factory=list)
     """One sentence for each assumption, with references to options."""
     numbers: dict[str, int] = field(default_factory=dict)
-    """Numbers of values of the data that were read in a certain way, by a sentence about them."""
+    """The number of values that each sentence is about."""
     dropped: dict[str, int] = field(default_factory=dict)
     """Rows dropped on request (`--drop-invalid`), by reason."""
     rows: int = 0
@@ -50,7 +50,7 @@ class ReadNotes:
 
     @property
     def messages(self) -> list[str]:
-        """Return the sentences without numbers as the manifest has them, which is not only for those who type commands."""
+        """Return the sentences without numbers for the manifest, with names of parameters, not of options."""
         return [render(text, as_field) for text in self.texts]
 
     def published(self, k: int) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class ReadNotes:
         return min(round(100 * sum(self.dropped.values()) / self.rows), 100) if self.rows else None
 
     def warnings(self) -> list[str]:
-        """Return what may spoil the result: many dropped rows."""
+        """Return warnings about the result, such as many dropped rows."""
         if not self.rows or sum(self.dropped.values()) <= MANY_DROPPED * self.rows:
             return []
         return [

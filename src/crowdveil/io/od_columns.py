@@ -18,7 +18,7 @@ from crowdveil.io.times import read_seconds
 from crowdveil.io.values import one_array, read_floats
 
 FINE_SECONDS = 300
-"""Times that are whole multiples of this may be those of a table that was already counted by time step."""
+"""If all times are multiples of this, the rows may already be counts of time steps."""
 ENDS = ("origin", "destination")
 
 
@@ -142,7 +142,7 @@ def _is_wide(source: Source) -> bool:
 def refuse_unread_volumes(
     rows: Any, columns: OdColumns, named: dict[str, str | None], form: TimeForm, name: str
 ) -> None:
-    """Raise if rows that are read as single trips may be flows: a column of numbers is unused, and nothing tells trips.
+    """Raise if rows read as trips may be flows: a column of numbers is unused, and no column identifies trips.
 
     `rows` are the first rows of the data, `named` the columns that the user named. A person, a weight, or a time between the
     multiples of `FINE_SECONDS` is that of one trip.

@@ -101,7 +101,9 @@ def _check_groups(path: Path, file: Any) -> None:
         )
     for lookup in file["lookup"].values() if "lookup" in file else ():
         if len(lookup.shape) != 1 or lookup.shape[0] > MAX_ZONES:
-            raise InputError(path, f"a lookup is no list of at most {MAX_ZONES:,} zones. Expected one id for each row.")
+            raise InputError(
+                path, f"a lookup is not a list of at most {MAX_ZONES:,} zones. Expected one id for each row."
+            )
 
 
 def _matrices(path: Path, names: list[str], chosen: list[str], notes: ReadNotes) -> tuple[Ints, list[str], bool]:
@@ -110,7 +112,7 @@ def _matrices(path: Path, names: list[str], chosen: list[str], notes: ReadNotes)
     if unknown or len(set(chosen)) < len(chosen):
         raise InputError(
             path,
-            f"Expected names of matrices, each once, got {', '.join(chosen)}. Choose of {', '.join(names[:12])}, as in "
+            f"Expected names of matrices, each once, got {', '.join(chosen)}. Choose from {', '.join(names[:12])}, as in "
             f"{path.name}#{names[0]}.",
         )
     chosen = chosen or names
@@ -122,7 +124,7 @@ def _matrices(path: Path, names: list[str], chosen: list[str], notes: ReadNotes)
     if chosen is names:
         raise InputError(
             path,
-            f"names of {counted(len(names), 'matrix', 'matrices')} are no times. Choose one, or several as successive periods, "
+            f"names of {counted(len(names), 'matrix', 'matrices')} are not times. Choose one, or several as successive periods, "
             f"as in {path.name}#{','.join(names[:2])}.",
         )
     periods = np.arange(len(chosen)) * DAY_S

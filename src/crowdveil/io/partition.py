@@ -1,4 +1,4 @@
-"""Read a partition of the map that was made before: the areas of a release, or a table of zones and their groups."""
+"""Read an existing partition of the map: the areas of a release, or a table of zones and their groups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _of_release(folder: Path, zones: Zones) -> BoxPartition:
     if written.has_intervals:
         raise InputError(
             folder,
-            "its rows span intervals of time, which are no partition for other data. Make a release with one partition for all "
+            "its rows span intervals of time, so it is not a partition for other data. Make a release with one partition for all "
             f"time steps ({Option('time_partition', 'stable')}).",
         )
     release = load_flow_release_alone(written, zones, manifest.step_seconds, manifest.time_zone)

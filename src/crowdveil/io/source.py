@@ -74,7 +74,7 @@ class Source:
 
     @property
     def most_rows(self) -> int:
-        """Number of rows; of a CSV about the largest number that it may have."""
+        """Number of rows; for a CSV, an estimate of the largest possible number."""
         if self.rows is not None:
             return self.rows
         return _csv_path(self.path).stat().st_size // LEAST_ROW_BYTES

@@ -58,7 +58,7 @@ def zones_of_positions(found: pa.Table | None, columns: OdColumns, notes: ReadNo
     choices = f"{Option('zones')}, also as voronoi:FILE, grid:500m or h3:8"
     if zones is None:
         notes.add(
-            f"the ids of origins and destinations have no fixed positions, so that theirs are not used; give {choices}."
+            f"the ids of origins and destinations have no fixed positions, so their positions are not used; give {choices}."
         )
         return None
     notes.add(

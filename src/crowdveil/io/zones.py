@@ -375,7 +375,7 @@ def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
     # Zones across the date line may have longitudes beyond it.
     if not (np.all(np.abs(lon) <= 360) and np.all(np.abs(lat) <= 90)):
         raise InputError(
-            name, "coordinates are no degrees of longitude and latitude. Name the coordinate system in it."
+            name, "the coordinates are not degrees of longitude and latitude. Name the coordinate system in the file."
         )
 
 

@@ -82,7 +82,7 @@ def known_columns(ledger: Ledger) -> dict[str, str] | None:
 
 
 def check_auditable(method_name: str, option: str = "ledger") -> None:
-    """Raise where a ledger says nothing about the volumes of a method: they are neither exact nor with noise of a known loss.
+    """Raise if a ledger cannot audit a method: its volumes are neither exact nor noisy with a known epsilon.
 
     `option` is the one that asks for the audit, or for rows that pass it.
     """
@@ -177,7 +177,7 @@ def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manife
         )
     finding = sums.compare(stored, written)
     if finding.violated:
-        raise GuaranteeViolatedError(name, f"it is no sum of rows of {entry_label(parent)}. {finding.detail}")
+        raise GuaranteeViolatedError(name, f"it is not a sum of rows of {entry_label(parent)}. {finding.detail}")
     records = stored_records(ledger, parent)
     of_row = np.array([*sums.rows_of_parent(stored, written), -1], np.int64)
     inside = (records.cell >= 0) & (records.cell < len(stored.data))  # a suppressed total is not added up

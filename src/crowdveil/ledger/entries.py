@@ -23,11 +23,11 @@ Kind = Literal["trips", "flows", "locations"]
 RECORDS = "records.parquet"
 """The file of the records of an entry."""
 WIDEST_ZONE = 14 * 3600
-"""Seconds that local time is at most away from UTC."""
+"""Largest difference between local time and UTC, in seconds."""
 
 
 class Period(NamedTuple):
-    """The period of records: first moment, and the end of the last one, as the times stand in the data.
+    """The period of records: the first moment, and the end of the last one, with times as in the data.
 
     `instants`: the times are moments in seconds since 1970 UTC. Else they are readings of a local clock, whose zone is not asked
     for, so that no choice of a zone separates two periods.
@@ -42,7 +42,7 @@ class Period(NamedTuple):
         return max(0, min(self.end, other.end) + self.margin(other.instants) - max(self.start, other.start))
 
     def margin(self, instants: bool) -> int:
-        """Return the seconds that other times are at most away from those of the period."""
+        """Return the largest possible difference between other times and those of the period, in seconds."""
         return 0 if self.instants == instants else WIDEST_ZONE
 
 
@@ -132,7 +132,7 @@ class Entry:
 
 
 def entry_label(entry: Entry) -> str:
-    """Return how messages name an entry."""
+    """Return the name of an entry in messages."""
     return f"entry {entry.entry} ({entry.name})"
 
 

@@ -34,7 +34,7 @@ MOST_LEAKS, MOST_ROWS = 100, 12
 MOST_NUMBERS = 300_000_000
 """Records times releases that are examined together: about 5 GiB of memory."""
 LEAST_SHARED = 3
-"""An input shares at least 1 in so many of its records in the period of an entry, or of the entry's where these are fewer."""
+"""An input must share one in this many of its records in the period of an entry, or of the entry's if fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Examination:
         return found | {"passed": self.passed} | {name: _plain(getattr(self.result, name)) for name in names}
 
     def statement(self, entry: int, *, independent: bool = False) -> LedgerEntry:
-        """Return what the manifest says: nothing of the size of any set."""
+        """Return the entry of the manifest, without the size of any set."""
         tier = 0 if self.result is None else self.result.tier
         found: dict[str, Any] = {"independent": True} if independent else {}
         found |= {} if self.epsilon is None else {"epsilon_of_all_releases": self.epsilon_of_all}
@@ -146,7 +146,7 @@ def _has_people(ledger: Ledger, against: list[Entry], candidate: Candidate, writ
 
 
 def distinct(leaks: Iterable[Derivation]) -> list[Derivation]:
-    """Return derivations once each, the first of equal ones: several overlaps may lie in one set."""
+    """Return each distinct derivation once: several overlaps may lie in one set."""
     found: dict[tuple[str, bytes, bytes], Derivation] = {}
     for leak in leaks:
         found.setdefault((leak.release, leak.added.tobytes(), leak.subtracted.tobytes()), leak)

@@ -83,7 +83,7 @@ def confirm(ledger: Ledger, entry: int, *, in_place: bool) -> None:
 def retire(ledger: Ledger, number: int, reason: str) -> Entry:
     """Leave an entry out of later audits: for a release that nobody received."""
     if not reason.strip():
-        raise InputError(Option("reason"), "Expected why the release cannot be used by anyone. Give a sentence.")
+        raise InputError(Option("reason"), "Expected the reason why nobody received the release. Give a sentence.")
     with ledger.locked():
         entry = find_entry(ledger, number)
         if not entry.active:

@@ -25,7 +25,7 @@ from crowdveil.io.written_release import file_hash
 MARKER, LINES, KEY, LOCK, ENTRIES = "ledger.json", "ledger.jsonl", "key", "lock", "entries"
 FORMAT = 2
 START = "0" * 64
-"""Stands for the hash of the line before the first."""
+"""The hash before the first line."""
 _NOTICE = (
     "Confidential, do not publish. This folder holds keyed hashes of the source records of releases, the key of the hashes, "
     "copies of the releases, and audits. Only the owner of the data may read it."
@@ -38,9 +38,7 @@ def create_ledger(folder: Path) -> Ledger:
     """Create an empty ledger in a new folder that only its owner can read."""
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(
-            folder, "Expected a new or empty folder for the ledger, but there is something. Name another."
-        )
+        raise OutputError(folder, "Expected a new or empty folder for the ledger, got one with files. Name another.")
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
@@ -71,7 +69,7 @@ def line_hash(line: Mapping[str, Any]) -> str:
 
 
 def broken_line(lines: list[Line]) -> str | None:
-    """Return what is wrong with a chain of lines; None where nothing is."""
+    """Return the fault in a chain of lines; None if there is none."""
     before = START
     for number, line in enumerate(lines, 1):
         if line.get("line") != number or line.get("previous") != before:
@@ -103,7 +101,8 @@ class Ledger:
             known = False
         if not known:
             raise InputError(
-                folder, f"Expected a ledger, but this is none. Make one with crowdveil ledger init {self.folder.name}."
+                folder,
+                f"Expected a ledger, got another folder. Make one with crowdveil ledger init {self.folder.name}.",
             )
         self._locked = False
 
@@ -128,7 +127,7 @@ class Ledger:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the ledger for this process: others that write wait."""
+        """Lock the ledger for this process: other writers wait."""
         if self._locked:
             yield
             return

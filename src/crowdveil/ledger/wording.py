@@ -1,4 +1,4 @@
-"""Word what a ledger has and what its audits find: lists of entries, findings, refusals and explanations."""
+"""Describe a ledger and its audits in words: entries, findings, refusals and explanations."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def check_coordinates(what: str, lon: Floats, lat: Floats) -> None:
         bad = ~(np.abs(values) <= bound)
         require(
             not bad.any(),
-            f"{what}: column {name} has {int(bad.sum()):,} values that are no degrees of {name}.",
+            f"{what}: column {name} has {int(bad.sum()):,} values that are not degrees of {name}.",
         )
 
 

@@ -134,7 +134,7 @@ class Flows(Tabular):
         low = min(int(self.origin.min()), int(self.destination.min()))
         high = max(int(self.origin.max()), int(self.destination.max()))
         if low < 0 or high >= len(self.zones):
-            raise InputError("flows", f"an origin or destination is none of the {len(self.zones):,} zones.")
+            raise InputError("flows", f"an origin or destination is not one of the {len(self.zones):,} zones.")
         low_volume = 0 if self.weight is not None else 1
         require(int(self.volume.min()) >= low_volume, "flows: volumes must be above zero.")
         require(int(self.people.min()) > 0, "flows: the number of people must be above zero.")

@@ -83,7 +83,7 @@ class Hierarchy(Tabular):
         single = int(np.count_nonzero(self._child_counts() == 1))
         require(
             single == 0,
-            f"hierarchy: no node may have one child, but {counted(single, 'such node')} came. Leave them out.",
+            f"hierarchy: no node may have one child, got {counted(single, 'such node')}. Leave them out.",
         )
 
     def _check_ranges(self) -> None:
@@ -298,4 +298,4 @@ def _check_forest(parent: npt.NDArray[Any], tile: npt.NDArray[Any]) -> None:
         f"hierarchy: expected a tile at each childless node, got none at {counted(empty, 'node')}. Leave them out.",
     )
     inner = int(np.count_nonzero(~childless & (tile >= 0)))
-    require(inner == 0, f"hierarchy: tiles must be leaves, but children were got for {counted(inner, 'tile')}.")
+    require(inner == 0, f"hierarchy: tiles must be leaves, got {counted(inner, 'tile')} with children.")

@@ -104,7 +104,7 @@ def h3_zones(cells: Sequence[str]) -> Zones:
 
     ids = sorted(set(cells))
     if not all(h3.is_valid_cell(c) for c in ids):
-        raise InputError(Option("zones"), "some ids are no H3 cells. Give hexadecimal H3 indexes.")
+        raise InputError(Option("zones"), "some ids are not H3 cells. Give hexadecimal H3 indexes.")
     resolutions = {h3.get_resolution(c) for c in ids}
     if len(resolutions) > 1:
         raise InputError(Option("zones"), f"H3 cells of {len(resolutions)} resolutions are mixed. Give cells of one.")

@@ -204,7 +204,9 @@ def _h3_cells(zones: Zones) -> Words:
 
     bad = [i + 1 for i, cell in enumerate(zones.ids) if not h3_library.is_valid_cell(cell)]
     if bad:
-        raise InputError(f"an H3 tree needs H3 cells as zones, but the id is none in {rows_named(bad, len(bad))}.")
+        raise InputError(
+            f"an H3 tree needs H3 cells as zones, but the id is not an H3 cell in {rows_named(bad, len(bad))}."
+        )
     return np.array([h3_library.str_to_int(cell) for cell in zones.ids], np.uint64)
 
 

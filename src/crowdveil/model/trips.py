@@ -51,7 +51,7 @@ class Trips(Tabular):
             min(self.origin.min(), self.destination.min()) < 0
             or max(self.origin.max(), self.destination.max()) >= len(self.zones)
         ):
-            raise InputError("trips", f"an origin or destination is none of the {len(self.zones):,} zones.")
+            raise InputError("trips", f"an origin or destination is not one of the {len(self.zones):,} zones.")
         if self.weight is not None:
             require(
                 bool(np.all(np.isfinite(self.weight) & (self.weight >= 0))),

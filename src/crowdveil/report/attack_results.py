@@ -201,7 +201,7 @@ def attack_trajectories(
 ) -> AttackResults:
     """Attack trajectories, and a release of them if given."""
     if len(data) == 0:
-        raise InputError("input", "there is no trajectory. Expected at least one.")
+        raise InputError("input", "Expected at least one trajectory, got none.")
     scene = AttackScenario(data, release, _units(params[0].units, data, release), data.k_unit)
     risks = {}
     for attack, chosen in zip(attacks, params, strict=True):

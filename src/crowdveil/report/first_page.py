@@ -1,4 +1,4 @@
-"""First page of a report: all that a person needs who decides on the release, on one printed sheet.
+"""First page of a report: one printed sheet for the person who decides on the release.
 
 Everything is from the files of the release and its manifest.
 """
@@ -61,7 +61,7 @@ def content(written: WrittenRelease, manifest: Manifest, attacks: list[AttackRow
 
 
 def warnings(manifest: Manifest) -> list[str]:
-    """Return what a person who decides must see first: unchecked privacy, a budget exceeded, and no guarantee."""
+    """Return the warnings of the first page: unchecked privacy, an exceeded budget, no guarantee."""
     lines = [
         f"Not checked: {entry.name}, a privacy guarantee; {entry.checked}"
         for entry in manifest.guarantees

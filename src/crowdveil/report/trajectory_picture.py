@@ -24,7 +24,7 @@ from crowdveil.report.svg_figures import class_legend
 
 MAX_POINTS, MAX_BINS, HEAT_CELLS = 150_000, 48, 72
 CHUNK = 1 << 18
-"""Points that are looked at in one go."""
+"""Points that are processed at once."""
 _BINS_S = (60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 86400, 7 * 86400, 28 * 86400)
 
 

@@ -1,4 +1,4 @@
-"""Where the stages of a run are done: the few verbs that `crowdveil.run.pipeline` calls, in its order."""
+"""Define the backend of a run: the stages that `crowdveil.run.pipeline` calls, in its order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Backend(ExitStack, ABC):
 
     @abstractmethod
     def check_target(self) -> None:
-        """Raise unless all files of the run can be written where they are wanted."""
+        """Raise unless all output files of the run can be written."""
 
     @abstractmethod
     def read(self, notes: ReadNotes, progress: Progress) -> Flows | Trajectories:

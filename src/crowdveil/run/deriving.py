@@ -1,4 +1,4 @@
-"""Derive a coarser release from a published one by adding its rows up: what is published gives nothing new away."""
+"""Derive a coarser release from a published one by adding up its rows, which reveals nothing new."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class FlowTotals:
         return [summary["findings"] for summary in self.summaries]
 
     def facts(self, spec: RunSpec) -> dict[str, Any]:
-        """Return what the manifest says of the method's diagnostics in all steps."""
+        """Return the facts for the manifest from the method's diagnostics of all steps."""
         summarize, rows = spec.method.summarize_diagnostics, [row for s in self.summaries for row in s["figures"]]
         if summarize is None or not rows:
             return {}
@@ -266,7 +266,7 @@ class PartitionedFlows(PartitionedRun):
         return self.totals.cost.flows
 
     def write(self, progress: Progress) -> FileEntries:
-        """Write the areas, the time steps and what is derived from them."""
+        """Write the areas, the time steps and the files derived from them."""
         areas, drawn = self.totals.areas(self.frame.zones)
         write_features(area_features(areas, drawn), self.here / AREAS_FILE)
         write_table(self.totals.steps, self.here / STEPS_FILE)

@@ -93,7 +93,7 @@ def build_manifest(
 
 
 def guarantee_entries(checked: Sequence[tuple[Guarantee, Finding]]) -> list[CheckedGuarantee]:
-    """Return guarantees and what was found of each, as the manifest lists them."""
+    """Return guarantees and their findings, as the manifest lists them."""
     return [
         CheckedGuarantee(
             name=guarantee.name,

@@ -131,7 +131,7 @@ def refuse_unlisted_files(folder: Path, manifest: Manifest) -> None:
     if more:
         raise GuaranteeViolatedError(
             folder,
-            f"it holds {counted(len(more), 'file')} that the manifest does not list. Remove what is no part of it.",
+            f"it holds {counted(len(more), 'file')} that the manifest does not list. Remove files that are not part of it.",
         )
 
 

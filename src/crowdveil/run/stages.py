@@ -1,4 +1,4 @@
-"""What the stages of a run hand to one another."""
+"""Data that the stages of a run pass on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class Solution:
-    """A solved release, as the spine sees it.
+    """A solved release, as the pipeline sees it.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class LedgerAudit:
 
 
 class Recorder(Protocol):
-    """What records a release in a ledger."""
+    """An object that records a release in a ledger."""
 
     def recorded(self, folder: Path, manifest: Manifest) -> AbstractContextManager[None]:
         """Record a release that is moved to its place inside."""

@@ -17,14 +17,14 @@ _RUN = re.compile(r"run-[0-9a-f]{32}")
 
 
 def without_paths(sentence: str) -> str:
-    """Return a sentence without paths, leases, hosts and processes of the server: of a path its last part stays."""
+    """Return a sentence without paths, leases, hosts and processes of the server; the last part of a path stays."""
     sentence = _PATH.sub(lambda found: found["last"], sentence)
     sentence = _WRITER.sub(lambda found: found["name"], sentence)
     return _RUN.sub("run", sentence)
 
 
 def sendable(value: Any) -> Any:
-    """Return a JSON value with a replacement character for all that neither PostgreSQL nor an answer can hold."""
+    """Return a JSON value with a replacement character for each one that PostgreSQL or JSON cannot hold."""
     if isinstance(value, str):
         return _UNSENDABLE.sub("\ufffd", value)
     if isinstance(value, dict):

@@ -125,7 +125,7 @@ def _opened(settings: Settings, *, create: bool) -> Service:
     try:
         store = Store(open_database(settings.url), create=create)
     except sa.exc.DatabaseError:
-        raise ParameterError(Option("data_dir"), "jobs.sqlite is no database; restore it from a backup.") from None
+        raise ParameterError(Option("data_dir"), "jobs.sqlite is not a database; restore it from a backup.") from None
     files = Files(settings.folder, create=create)
     return Service(settings, files, store, Tokens(store, settings.limits), UploadFiles(files.root))
 

@@ -83,7 +83,7 @@ def land_use(release: str | Path | FlowRelease, output: str | Path | None = None
 
 
 def topics(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Topics:
-    """Find flows that come up together at the same hours. Needs scikit-learn (extra `analysis`). See `analyze`.
+    """Find flows that occur together at the same hours. Needs scikit-learn (extra `analysis`). See `analyze`.
 
     With `original` its topics are found too, and `.match` has the distance of each topic from one of the original. With a
     range such as `topics="2-8"` the number is chosen by held-out perplexity, and `.choice` has that of each number.

@@ -41,7 +41,7 @@ def describe(
     stage: Stage = lambda name: None,
     **options: Any,
 ) -> Description:
-    """Describe trips or flows: tiles, time steps, flows, trips, density, and what of them is in flows of at least k.
+    """Describe trips or flows: tiles, time steps, flows, trips, density, and the share in flows of at least k.
 
     With `suggest`, joined time steps and tiles are tried too, and `joint` runs with several k and budgets on a sample of the
     matrices. `.lines()` is the text, `.table` (Arrow) has the figures of each time step. With `output` the result is written as

@@ -50,7 +50,7 @@ class Scratch(NamedTuple):
 
 
 class CutRules(NamedTuple):
-    """What cuts must keep to.
+    """Constraints of cuts.
 
     The smallest crowd; fewest tiles that count in an area (0: any); what deviations count in (0: a trip costs the tiles of its
     areas); what a suppressed trip costs; and the cost that a suppressed trip should save.

@@ -98,7 +98,7 @@ def solve_exactly(
     lost_cost: int,
     max_states: int,
 ) -> tuple[int, Ints]:
-    """Return how the search for the cheapest partition within the budget ends, and what becomes of each box in it.
+    """Return how the search for the cheapest partition within the budget ends, and the choice for each box.
 
     Boxes that are not `reached` are left out, see `reach`. A state is a cost A and a suppressed volume S; those that another
     beats in both, that exceed the budget, or that exceed the slack together with the rest of the map, are dropped. The search

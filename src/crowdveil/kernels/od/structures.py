@@ -10,10 +10,10 @@ from typing import NamedTuple
 from crowdveil.kernels._types import Floats, Indices, Ints, Mask
 
 WHOLE, BY_DESTINATION, BY_ORIGIN, BY_TIME = 1, 2, 4, 8
-"""What a box may do: be published whole, be split by destination, by origin, by time. Sums of these are allowed choices."""
+"""Choices for a box: published whole, split by destination, by origin, by time. Sums of these are allowed choices."""
 ANY_CHOICE = WHOLE + BY_DESTINATION + BY_ORIGIN + BY_TIME
 PUBLISH, SUPPRESS = -1, -2
-"""What becomes of a box that is not split: it is published whole, or suppressed since it may not be."""
+"""Choices for a box that is not split: published whole, or suppressed if it may not be published."""
 
 
 class MatrixRows(NamedTuple):

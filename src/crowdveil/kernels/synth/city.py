@@ -1,4 +1,4 @@
-"""The loops of the made-up cities: gravity draws, trips, and drives along a grid of streets.
+"""Loops of the synthetic cities: gravity draws, trips, and drives along a grid of streets.
 
 Nothing is random in here: every chance is a number in [0, 1) that the caller drew.
 """

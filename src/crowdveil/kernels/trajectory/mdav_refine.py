@@ -14,9 +14,9 @@ from crowdveil.kernels.trajectory.spatiotemporal import distances
 from crowdveil.kernels.trajectory.structures import Points
 
 MIN_GAIN = 1e-6
-"""Square meters; so that rounding never makes two members change places for ever."""
+"""Least gain, in square meters, so that rounding cannot make two members change places forever."""
 ROUNDS = 20
-"""Nearly all is gained in the first three."""
+"""Rounds of exchange: nearly all of the gain is in the first three."""
 
 
 @kernel

@@ -59,7 +59,7 @@ def _cells(zones: Zones) -> tuple[Ints, Ints]:
     """Return column and row of each cell, from 0 on; raises where the zones are no grid."""
     if zones.column is None or zones.row is None:
         raise InputError(
-            f"uniform needs cells of a grid, but the zones are no grid. Make one with {Option('zones')}, such as "
+            f"uniform needs cells of a grid, but the zones are not a grid. Make one with {Option('zones')}, such as "
             f"{Option('zones', 'grid:200m')}."
         )
     column, row = (np.asarray(c, np.int64) - int(c.min()) for c in (zones.column, zones.row))

@@ -22,7 +22,7 @@ COLORS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#8c6d31", "#444444", "#b2df8a", "#6a3d9a", "#fb9a99",
     "#a6cee3", "#d55e00",
 )  # fmt: skip
-"""Colors of groups that color-blind people can tell apart, as far as that goes."""
+"""Colors of groups that color-blind people can distinguish, as far as possible."""
 WIDEST, THINNEST = 5.0, 0.5
 """Widths of the largest and of the smallest flow in points."""
 _MAP_WIDTHS, _MAP_HEIGHTS = {1: 6.4, 2: 5.0}, (2.4, 7.0)

@@ -132,7 +132,7 @@ def zone_rings(zones: Zones) -> Rings:
 
 
 def meaning_of_gray(panels: Sequence[FlowPanel]) -> str:
-    """Return what it means that there is no value: of the original no trips, and of a release that none are published."""
+    """Return the meaning of a missing value: no trips in the original, none published in a release."""
     if all(panel.confidential for panel in panels):
         return "Gray: no trips."
     original = "no trips in the original; " if any(panel.confidential for panel in panels) else ""

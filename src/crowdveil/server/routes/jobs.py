@@ -34,7 +34,7 @@ from crowdveil.verbs.table import VERBS
 
 router = APIRouter(tags=["jobs"])
 REPORTS = ("report.html", "manifest.json")
-"""What stands for the report of a job: the first of these in its result."""
+"""Files that serve as the report of a job: the first one in its result."""
 View = TypeVar("View")
 Fields = dict[str, tuple[str, ...]]
 """Other names of fields of files, and the fields that they may stand for."""

@@ -34,7 +34,7 @@ from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import NO_BOXES, StepSolution
 
 MAX_COST = 2**60
-"""Costs of a matrix stay below it: sums and differences of a few of them fit into 64 bits."""
+"""Limit of the costs of a matrix: sums and differences of a few of them fit into 64 bits."""
 MAX_STATES = 100_000
 """States of costs and volumes up to which partitions between those of two multipliers are searched."""
 SMALL_GAP_PERCENT = 0.1
@@ -100,7 +100,7 @@ class SpentSlack(NamedTuple):
 
 
 class Improved(NamedTuple):
-    """A partition within a budget: what becomes of each box.
+    """A partition within a budget: the choice for each box.
 
     The certified gaps to the cheapest in per cent, of the result and of the partition that the multiplier found; the boxes that
     are published, rising, where they are known.
@@ -188,7 +188,7 @@ class BoxSpace:
 
     @classmethod
     def of_built(cls, system: RegionSpace, built: BuiltBoxes, total: int, lost_cost: int = 0) -> BoxSpace:
-        """Take boxes of a matrix of so many trips, and find which of them may be published."""
+        """Take the boxes of a matrix with this number of trips, and find which of them may be published."""
         (o, d, volume, crowd, _), splits, cost = built
         allowed = np.full(len(o), ANY_CHOICE, np.int8)
         if not (system.origins.all_small_enough and system.destinations.all_small_enough):
@@ -237,7 +237,7 @@ class BoxSpace:
         if not kept:
             raise BudgetError(
                 f"Expected at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
-                f"{suppressed:,} trips; allow more with {Option('suppress')}, "
+                f"{suppressed:,} trips. Allow more with {Option('suppress')}, "
                 f"or larger areas with {Option('max_area_km2')}."
             )
         multiplier = Fraction(p, q) if q else None
@@ -343,7 +343,7 @@ class BoxSpace:
         )
 
     def outcome(self, choice: Ints, *facts: float, left: bool, published: Ints | None = None) -> StepSolution:
-        """Return what a partition publishes and, if wanted, leaves out; `published` has the boxes where they are known."""
+        """Return the published and, if asked for, the suppressed boxes of a partition; `published` has the former if known."""
         from crowdveil.kernels.od.partition import published_boxes
 
         kept, not_published = published, NO_BOXES
@@ -354,7 +354,7 @@ class BoxSpace:
         return StepSolution(*columns, *not_published, np.array(facts))
 
     def left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return the parts of split boxes that are no boxes themselves, and boxes that may not be published.
+        """Return the parts of split boxes that are not boxes themselves, and boxes that may not be published.
 
         Of each its origin, its destination, and the box that it is a part of. Parts of splits by time are not among them.
         """

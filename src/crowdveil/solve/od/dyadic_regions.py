@@ -16,7 +16,7 @@ from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_sl
 from crowdveil.model.zones import Zones
 
 MAX_REGIONS = 40_000
-"""More are too many to hold against each other; a tree does for such maps."""
+"""Largest number of regions that can be compared; use a tree for larger maps."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,7 +141,7 @@ class RegionSpace:
         objective: Objective = "generalization",
         extent: RegionExtent = ANY_EXTENT,
     ) -> RegionSpace:
-        """Take the trees that the data comes with, or the Ward tree of its zones."""
+        """Take the trees of the data, or the Ward tree of its zones."""
         origins = data.origin_tree or data.destination_tree or ward(data.zones)
         destinations = data.destination_tree or origins
         side = RegionSide.of(origins, data, objective, extent)

@@ -1,4 +1,4 @@
-"""Small flows: what the suppressed destinations of an origin hold together, if k people are behind it."""
+"""Small flows: the suppressed flows of an origin, joined to one row if at least k people made them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reporting:
-    """What becomes of small volumes.
+    """How small volumes are treated.
 
     Attributes
     ----------

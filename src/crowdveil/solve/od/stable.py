@@ -47,7 +47,7 @@ class StepSums(NamedTuple):
 
 @dataclass(frozen=True)
 class StableProblem:
-    """What one partition for all time steps is to be found for.
+    """The problem of finding one partition for all time steps.
 
     Attributes
     ----------

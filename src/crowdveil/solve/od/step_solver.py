@@ -27,7 +27,7 @@ NO_BOXES: tuple[Ints, Ints] = (_INTS, _INTS)
 
 
 class StepSolution(NamedTuple):
-    """What becomes of a time step, of a window, or of a class of time steps with the same boxes.
+    """The solution of a time step, of a window, or of a class of time steps with the same boxes.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class StepSolution(NamedTuple):
 
 
 ALL_SUPPRESSED = StepSolution(_INTS, _INTS, _INTS, _INTS, _INTS, _INTS, np.zeros(0))
-"""A time step, or another part of the data, that is suppressed whole."""
+"""A time step, or another part of the data, that is fully suppressed."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def finish_release(data: Flows, release: FlowRelease, left: Left, k: int, report
 
 
 def suppressed_volumes(data: Flows, release: FlowRelease, k: int) -> Ints:
-    """Return the suppressed volume of each step or window, where it is sure to be that of at least k people."""
+    """Return the suppressed volume of each step or window where at least k people certainly made it."""
     window = windows_of_steps(data, release)
     volume = trips_in_windows(data, release) - slice_sums(release.offsets, release.volume)
     if data.k_unit == "people":

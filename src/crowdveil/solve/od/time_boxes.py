@@ -23,7 +23,7 @@ _NO_NODE = -1
 
 @dataclass(frozen=True)
 class AdaptiveProblem:
-    """What intervals of time are to be found for.
+    """The problem of finding boxes with intervals of time.
 
     Attributes
     ----------

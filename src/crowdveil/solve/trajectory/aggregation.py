@@ -85,7 +85,7 @@ def plane_paths(data: Trajectories, made: GroupTrajectories) -> Paths:
 
 
 def weights_of_people(data: Trajectories, members: Ints, offsets: Ints) -> Floats:
-    """Return the weight of each member of groups in means: all people of a group count the same, whatever they have in it."""
+    """Return the weight of each member of groups in means: all people of a group count the same, however many they have."""
     pair = row_slices(offsets) * max(len(data.people_ids), 1) + data.person[members]
     _, number, count = np.unique(pair, return_inverse=True, return_counts=True)
     weights: Floats = 1.0 / count[number.reshape(-1)]

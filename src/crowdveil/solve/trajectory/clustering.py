@@ -20,12 +20,12 @@ NAMES = extensions.OpenNames("crowdveil.clusterings", ("mdav", "pivots"))
 ClusteringName = Annotated[str, AfterValidator(NAMES.check), NAMES]
 """The name of a clustering, for types and parameters: one of `CLUSTERINGS`, or of an installed package."""
 PIVOTS = 10
-"""Trajectories that a cluster is tried around."""
+"""Number of trajectories that are tried as the center of a cluster."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClusteringProblem:
-    """What is put into groups, and by what.
+    """The trajectories to group, and the criteria.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from crowdveil.solve.trajectory.distances import Distance, SpatioTemporal
 
 Center = Literal["once", "remaining"]
 CenterAggregation = Literal["mean-trajectory", "closest-trajectory"]
-"""What the center of trajectories is: their mean, or the one of them that is nearest to it."""
+"""The center of trajectories: their mean, or the trajectory nearest to it."""
 
 MAX_EXCHANGED = 128
 """Largest part whose groups exchange members: all its distances are needed for that."""
@@ -23,7 +23,7 @@ MAX_EXCHANGED = 128
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """What trajectories are put into groups by.
+    """Criteria for groups of trajectories.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from crowdveil.solve.trajectory.distances import Paths
 BLOCK = 16
 """Questions of one task."""
 PIECE = 8
-"""Most legs in a row that have a common box."""
+"""Largest number of consecutive legs in one box."""
 SURE, SURE_M = 1 + 1e-9, 1e-6
 """Boxes around circles are this much wider, so that rounding leaves no leg out."""
 

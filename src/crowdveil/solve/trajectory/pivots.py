@@ -1,4 +1,4 @@
-"""Clusters of near trajectories around pivots: of a few across the data the tightest, again and again.
+"""Clusters of near trajectories: repeatedly the tightest cluster around one of a few pivots across the data.
 
 Nearly no distance is computed to the end: boxes around parts of trajectories show of most that they are too far to be in a
 cluster that could be the tightest. What is found is what all distances would give, on any number of threads.
@@ -26,7 +26,7 @@ PivotPath = Literal["sketched", "exact"]
 MAX_FOR_EXACT_PATHS = 2_000
 """Distances of all pairs are needed for them."""
 SURE = 1 - 1e-9
-"""Sums are taken this much smaller than they are before others are held against them, so that their order does not matter."""
+"""Sums are reduced by this factor before comparisons, so that the order of their terms does not matter."""
 FURTHER = 4.0
 """A cluster is given up only when its squares are sure to sum up to this many times those of the tightest. To have looked further
 costs little, and spares looking again when tight clusters have become rare.
@@ -44,7 +44,7 @@ class Clusters:
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """What trajectories are put into clusters by.
+    """Criteria for clusters of trajectories.
 
     Attributes
     ----------

@@ -42,7 +42,7 @@ class Contemporaries:
         if pairs > MAX_EDGES:
             raise InputError(
                 Option("distance"),
-                f"{pairs:,} pairs of trajectories are on their way at the same time, and at most {MAX_EDGES:,} "
+                f"{pairs:,} pairs of trajectories overlap in time, and at most {MAX_EDGES:,} "
                 "can be held. Use the spatiotemporal distance where there is a choice, or fewer trajectories.",
             )
         first, second, length = edges(order, start, end, *paths.points, pairs)

@@ -1,4 +1,4 @@
-"""The Fréchet/Manhattan distance: of the couplings of two paths with the least longest distance, the mean of one."""
+"""The Fréchet/Manhattan distance: the mean of a coupling of two paths whose longest distance is the smallest."""
 
 from __future__ import annotations
 

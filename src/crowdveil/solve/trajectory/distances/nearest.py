@@ -17,7 +17,7 @@ from crowdveil.solve.trajectory.distances.spatiotemporal import SpatioTemporal
 BLOCK = 256
 """Paths of one task."""
 SWEEPS = 8
-"""How often the farthest trajectory from the last one is looked for, to begin with."""
+"""Number of first steps, each to the farthest trajectory from the last one."""
 MAX_EXACT = 2_000
 """Most trajectories of which all pairs are compared where a distance has no bounds."""
 

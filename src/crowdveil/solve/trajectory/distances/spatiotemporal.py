@@ -1,4 +1,4 @@
-"""The distance in space and time, and what time counts in it."""
+"""The distance in space and time, and the weight of time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crowdveil.solve.trajectory.distances.base import Paths
 SAMPLED_PAIRS = 200_000
 """Pairs that are enough for the mean distance of all."""
 WEIGHTS = (5.0, 2.0, 1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-"""Weights that `auto` chooses from, falling. The choice is published: one of a dozen says next to nothing about the data."""
+"""Weights that `auto` chooses from, falling. The choice is published: one of a dozen reveals almost nothing about the data."""
 TIME_SHARE = 1 / 7
 """Largest share of time in the distance to the nearest neighbor, for the median trajectory."""
 TREE_WEIGHT = 0.2
@@ -23,7 +23,7 @@ TREE_WEIGHT = 0.2
 SAMPLED_NEIGHBORS = 200
 """Trajectories whose nearest neighbors are enough to choose a weight."""
 SAMPLED_BLOCKS = 8
-"""Parts of that sample, after each of which it may be decided."""
+"""Parts of that sample; the weight may be decided after each."""
 
 
 @dataclass(frozen=True, eq=False)
