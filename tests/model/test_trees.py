@@ -246,7 +246,7 @@ class TestH3:
         with pytest.raises(InputError, match=r"kind centroids. Make them with zones="):
             trees.h3(placed([0, 1], [0, 1]))
         ids = [PENTAGON, "no cell", PENTAGON[:-1] + "0"]
-        with pytest.raises(InputError, match=r"none in 2 rows \(rows 2 and 3\)"):
+        with pytest.raises(InputError, match=r"not an H3 cell in 2 rows \(rows 2 and 3\)"):
             trees.h3(Zones(ids, np.zeros(3), np.zeros(3), kind="h3"))
 
     def test_wants_one_resolution(self) -> None:
@@ -366,11 +366,11 @@ class TestParents:
     @pytest.mark.parametrize(
         ("edges", "message"),
         [
-            ("a>p b>p c>q p>top", "is no tree: expected one root, got 2"),
-            ("a>p b>p c>p a>q q>p", r"is no tree: an earlier node gets a second parent in 1 row \(row 4\)"),
-            ("a>p b>p c>p p>q q>p", "is no tree: every node has a parent"),
-            ("a>p b>p c>top q>r r>q", "is no tree: expected one root, got 2"),
-            ("a>top b>top c>r q>r r>q", "is no tree: 3 nodes cannot reach the root"),
+            ("a>p b>p c>q p>top", "is not a tree: expected one root, got 2"),
+            ("a>p b>p c>p a>q q>p", r"is not a tree: an earlier node gets a second parent in 1 row \(row 4\)"),
+            ("a>p b>p c>p p>q q>p", "is not a tree: every node has a parent"),
+            ("a>p b>p c>top q>r r>q", "is not a tree: expected one root, got 2"),
+            ("a>top b>top c>r q>r r>q", "is not a tree: 3 nodes cannot reach the root"),
             ("a>top b>top", "1 tile had none"),
             ("a>top b>top c>b", "got 1 tile with children"),
             ("a>top b>top c>top d>top", r"neither tile nor parent in 1 row \(row 4\)"),

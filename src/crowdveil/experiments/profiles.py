@@ -54,7 +54,7 @@ class Profile:
     big_flows: float
     """Share of the flows that have 10 trips or more."""
     big_volume: float
-    """Share of the volume in such flows."""
+    """Share of the volume in flows of 10 trips or more."""
     lon: float
     """Middle of the map, degrees."""
     lat: float

@@ -23,7 +23,7 @@ from crowdveil.model.zones import Zones
 Side = Literal["west", "east", "south", "north"]
 SIDES: tuple[Side, ...] = ("west", "east", "south", "north")
 SHARES = (0.4, 0.3, 0.2, 0.1)
-"""Shares of the parts of a zone, as in the literature: not equal, so that the best areas are not the zones before."""
+"""Shares of the parts of a zone, as in the literature: unequal, so that the best areas are not the original zones."""
 _MOST_PARTS = 100
 
 

@@ -25,7 +25,7 @@ from crowdveil.model.zones import Zones
 ALIKE = 0.9
 """Least share of rows at the most frequent position of their id."""
 DECIMALS = 5
-"""Decimals of positions that are compared: about a meter. The same station is written with more or fewer digits."""
+"""Decimals of compared positions, about a meter: a station may be written with more or fewer digits."""
 REPEATED = 5
 """Least rows of a station, on average."""
 REACH = 4.0

@@ -73,7 +73,7 @@ class Hierarchy(Tabular):
 
     def _check_parents(self) -> None:
         below, n = self.parent[:-1], len(self.parent)
-        require(self.parent[-1] == -1, "hierarchy is no tree: the last node must be the root, with parent -1.")
+        require(self.parent[-1] == -1, "hierarchy is not a tree: the last node must be the root, with parent -1.")
         later = (below > np.arange(n - 1)) & (below < n)
         bad = int(np.count_nonzero(~later))
         require(
@@ -132,7 +132,7 @@ class Hierarchy(Tabular):
         lost = len(up) - len(order)
         require(
             lost == 0,
-            f"hierarchy is no tree: {counted(lost, 'node')} cannot reach the root, because parents run in a circle; "
+            f"hierarchy is not a tree: {counted(lost, 'node')} cannot reach the root, because parents run in a circle; "
             "give one node of each circle a parent outside it.",
         )
         old, new_parent, first, last = collapse(up, order)
@@ -285,12 +285,13 @@ def _whole(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
 def _check_forest(parent: npt.NDArray[Any], tile: npt.NDArray[Any]) -> None:
     n = len(parent)
     unknown = int(np.count_nonzero((parent < -1) | (parent >= n)))
-    require(unknown == 0, f"hierarchy is no tree: the parent of {counted(unknown, 'node')} is no node.")
+    require(unknown == 0, f"hierarchy is not a tree: the parent of {counted(unknown, 'node')} is no node.")
     roots = int(np.count_nonzero(parent == -1))
     require(
-        roots > 0, "hierarchy is no tree: every node has a parent, so parents run in a circle. Leave one node without."
+        roots > 0,
+        "hierarchy is not a tree: every node has a parent, so parents run in a circle. Leave one node without.",
     )
-    require(roots == 1, f"hierarchy is no tree: expected one root, got {roots:,}. Put one node above them.")
+    require(roots == 1, f"hierarchy is not a tree: expected one root, got {roots:,}. Put one node above them.")
     childless = np.bincount(parent[parent >= 0], minlength=n) == 0
     empty = int(np.count_nonzero(childless & (tile < 0)))
     require(

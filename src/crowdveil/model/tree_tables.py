@@ -247,7 +247,7 @@ def _check_nested(fine: Ints, coarse: Ints, row: Ints, fine_name: str, coarse_na
     first = np.unique(fine, return_index=True)[1]
     _refuse(
         row[coarse != coarse[first][fine]] + 1,
-        f"hierarchy is no tree: a unit of column {fine_name} lies in two of column {coarse_name} in",
+        f"hierarchy is not a tree: a unit of column {fine_name} lies in two of column {coarse_name} in",
         "Give columns from fine to coarse, and give units unique names",
     )
 
@@ -264,7 +264,7 @@ def _all_names(zones: Zones, node: pa.Array, parent: pa.Array) -> pa.Array:
 
 def _check_edges(zones: Zones, node: Ints, above: Ints, names: int) -> None:
     """Check the rows: one row a node, every tile present, and only tiles as leaves."""
-    _refuse(_repeats(node), "hierarchy is no tree: an earlier node gets a second parent in", "Leave one")
+    _refuse(_repeats(node), "hierarchy is not a tree: an earlier node gets a second parent in", "Leave one")
     has_child = np.zeros(names, np.bool_)
     has_child[above[above >= 0]] = True
     mentioned = has_child.copy()

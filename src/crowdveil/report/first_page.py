@@ -143,7 +143,7 @@ def _amount(written: WrittenRelease, manifest: Manifest) -> tuple[str, str]:
 
 
 def what_was_done(written: WrittenRelease, manifest: Manifest) -> str:
-    """Return what was done, in plain words, by the guarantees of the release; and the method in its own words."""
+    """Return in plain words what was done to the data, by guarantee, and the summary of the method."""
     name = manifest.method.name
     try:
         summary = find_method(name).summary.rstrip(".")

@@ -118,7 +118,7 @@ class SwapBuffers(NamedTuple):
 
 
 class MeetingRule(NamedTuple):
-    """When trajectories meet: meters and seconds apart at most; and the fewest changes of owner of a path that ends."""
+    """Largest distances at which trajectories meet, meters and seconds; fewest changes of owner of a path."""
 
     meters: float
     seconds: int

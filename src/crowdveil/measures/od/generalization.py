@@ -29,7 +29,7 @@ def mean(compared: OdComparison) -> Floats:
 
 
 def with_suppressed(compared: OdComparison, params: CostParams) -> Floats:
-    """Return G, and 2δ|U| for each suppressed trip."""
+    """Return G plus 2δ|U| for each suppressed trip."""
     suppressed = compared.volume - compared.published
     return total(compared) + 2 * params.delta * len(compared.original.zones) * suppressed
 

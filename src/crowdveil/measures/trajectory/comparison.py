@@ -44,7 +44,9 @@ class TrajectoryComparison:
     _of_original: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        require(bool(np.all(np.diff(self.release.offsets) > 0)), "release: a trajectory in it has no point. Verify it.")
+        require(
+            bool(np.all(np.diff(self.release.offsets) > 0)), "release: a trajectory has no point. Verify the release."
+        )
 
     def with_release(self, release: TrajectoryRelease) -> TrajectoryComparison:
         """Return the original with another release; what was made of the original alone is kept."""

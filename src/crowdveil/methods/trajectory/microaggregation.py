@@ -88,7 +88,7 @@ class MicroaggregationParams(GroupingParams):
     aggregation: AggregationName = "composed-trajectory"
     """Representative of a group: composed of its members, their mean, or what is nearest to that."""
     aggregation_time_weight: float | None = Field(None, ge=0)
-    """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
+    """Weight of time when the trajectory nearest to the mean is chosen. Default: that of the distance."""
     improve: int = Field(0, ge=0, le=1000, title="Rounds of exchange")
     """Rounds in which near groups exchange trajectories where that makes them more compact; with spatiotemporal alone."""
     clustering: ClusteringName = "mdav"

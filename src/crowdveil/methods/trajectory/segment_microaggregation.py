@@ -89,7 +89,7 @@ class SegmentMicroaggregationParams(GroupingParams):
 def run(
     data: Trajectories, params: SegmentMicroaggregationParams, rng: np.random.Generator, progress: Progress
 ) -> TrajectoryRelease:
-    """Cut trajectories, make groups of segments, then a segment for each group."""
+    """Cut trajectories into segments, group these, and publish one segment for each group."""
     segments, whole = cut_at_multiples(data, params.segment_s)
     weight = time_weight(segments, params.time_weight, rng)
     distance = make_distance(segments, "spatiotemporal", weight)

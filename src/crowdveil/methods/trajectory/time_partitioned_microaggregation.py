@@ -75,7 +75,7 @@ class TimePartitionedParams(GroupingParams):
     aggregation: AggregationName = "mean-trajectory"
     """Representative of a group: its mean, or the trajectory, or the single locations, nearest to it."""
     aggregation_time_weight: float | None = Field(None, ge=0)
-    """Weight of time in the choice of what is nearest to the mean; that of the distance where not given."""
+    """Weight of time when the trajectory nearest to the mean is chosen. Default: that of the distance."""
     clustering: ClusteringName = "mdav"
     """How groups of a part are made: mdav, or pivots with a Fréchet/Manhattan distance."""
     center: Center = "once"

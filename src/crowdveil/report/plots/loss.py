@@ -91,7 +91,7 @@ def _title(score: Scores) -> str:
 
 
 def manifest_axes(found: Sequence[tuple[str, Mapping[str, Any]]]) -> list[LossAxis]:
-    """Return an axis for each published number of the cost of several releases, as their manifests have them."""
+    """Return an axis for each number of the cost that the manifests of releases publish."""
     axes: dict[str, LossAxis] = {}
     for i, (release, numbers) in enumerate(found):
         for name, value in numbers.items():

@@ -25,7 +25,7 @@ class AreaContent:
     tiles: int = 1
 
     def regions_that_fit(self, regions: Hierarchy | DyadicRegions, data: Flows) -> Mask:
-        """Return whether each region contains enough; all regions around one that does contain enough too."""
+        """Return whether each region contains enough; then all regions around it do, too."""
         return np.asarray(regions.subtree_sums(counted_tiles(data)) >= self.tiles)
 
     def areas_that_fit(self, data: Flows, offsets: Ints, tiles: Ints | Indices) -> Mask:

@@ -162,9 +162,7 @@ class RegionSpace:
 def large_enough_map(space: RegionSpace) -> RegionSpace:
     """Return the regions; raise if not even the whole map is large enough to be published."""
     if not (space.origins.large_enough[-1] and space.destinations.large_enough[-1]):
-        raise InputError(
-            "not even the whole map has as many tiles that count as published areas should have. Ask for fewer."
-        )
+        raise InputError("the whole map has fewer tiles that count than each area must have. Choose a smaller number.")
     return space
 
 
