@@ -97,8 +97,8 @@ GOOD: dict[str, Any] = {
     ("column", "values", "says"),
     [
         ("volume", [0, 2, 3], "volumes must be above zero"), ("volume", [1, 2], "column volume has 2 rows instead of 3"),
-        ("people", [1, -2, 3], "people must be above zero"), ("origin", [0, 3, 0], "none of the 3 zones"),
-        ("destination", [1, -1, 1], "none of the 3 zones"), ("origin", [1, 0, 0], "must be sorted"),
+        ("people", [1, -2, 3], "people must be above zero"), ("origin", [0, 3, 0], "not one of the 3 zones"),
+        ("destination", [1, -1, 1], "not one of the 3 zones"), ("origin", [1, 0, 0], "must be sorted"),
         ("origin", [0, 0, 0], "must be sorted|each pair once"), ("offsets", [0, 2, 4], "offsets must rise"),
         ("offsets", [0, 3, 2], "offsets must rise"), ("offsets", [1, 2, 3], "offsets must rise"),
         ("t", [0], "one time for each step"),

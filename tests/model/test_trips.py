@@ -33,7 +33,7 @@ def test_trips_are_taken_as_they_are() -> None:
 
 @pytest.mark.parametrize(
     ("column", "values", "says"),
-    [("origin", [0, 1, 2], "none of the 2 zones"), ("destination", [0, -1, 0], "none of the 2 zones"),
+    [("origin", [0, 1, 2], "not one of the 2 zones"), ("destination", [0, -1, 0], "not one of the 2 zones"),
      ("destination", [0, 1], "column destination has 2 rows instead of 3"), ("t", [1], "column t has 1 rows instead of 3"),
      ("weight", [1.0, -0.5, 1.0], "weights must be finite"), ("weight", [1.0, np.nan, 1.0], "weights must be finite"),
      ("weight", [1.0, np.inf, 1.0], "weights must be finite")],
