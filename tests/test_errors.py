@@ -6,14 +6,17 @@ import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from serving import Within, opened
 
 import crowdveil
+from crowdveil.cli.main import cli
 from crowdveil.errors import (
     CrowdveilError,
     InputError,
@@ -21,16 +24,16 @@ from crowdveil.errors import (
     Name,
     Option,
     ParameterError,
+    Text,
     TimeStepError,
     as_command_line,
+    as_field,
     as_json,
     counted,
     from_json,
-    parts_of,
     render,
     rows_named,
     rows_that,
-    shortened,
 )
 from crowdveil.registry import find_method
 from crowdveil.server.app import make_app
@@ -59,37 +62,48 @@ def test_counted() -> None:
     assert counted(1, "row") == "1 row" and counted(2, "trajectory", "trajectories") == "2 trajectories"
 
 
-class TestReferences:
+class TestText:
     error = InputError(
-        Path("a=b/{k}.csv"), f"too few rows; allow more with {Option('suppress')}, or {Option('step', '1h')}."
+        Path("in/a=b{k}.csv"), Text("too few rows; allow more with {suppress}, or {step}.", step=Option("step", "1h"))
     )
 
     def test_each_interface_has_its_own_names(self) -> None:
-        assert str(self.error) == 'a=b/{k}.csv: too few rows; allow more with suppress=, or step="1h".'
+        assert str(self.error) == 'in/a=b{k}.csv: too few rows; allow more with suppress=, or step="1h".'
         assert render(self.error.text, as_command_line) == (
-            "a=b/{k}.csv: too few rows; allow more with --suppress, or --step 1h."
+            "in/a=b{k}.csv: too few rows; allow more with --suppress, or --step 1h."
         )
-        assert self.error.message == "a=b/{k}.csv: too few rows; allow more with suppress, or step 1h."
+        assert self.error.message == "a=b{k}.csv: too few rows; allow more with suppress, or step 1h."
 
     def test_a_wrong_argument_is_named_without_its_sign(self) -> None:
         error = ParameterError(Option("min_tiles"), "Expected a number of at least 1.")
         assert str(error) == "min_tiles: Expected a number of at least 1."
         assert render(error.text, as_command_line) == "--min-tiles: Expected a number of at least 1."
-        assert render(f"name another with {Option('output')}", as_command_line) == "name another with -o"
+        assert render(Text("name another with {output}"), as_command_line) == "name another with -o"
+
+    def test_fields_are_formatted_and_texts_are_joined(self) -> None:
+        inner = Text("or {k}")
+        text = Text("{n:,} trips of {share:.0%}, {inner}; {{}}", n=1200, share=0.5, inner=inner)
+        assert text == ("1,200 trips of 50%, or ", Option("k"), "; {}")
+        assert Text.of(["a", "b", "", Option("k")]) == ("ab", Option("k"))
+        assert not Text("") and Text.of([]) == Text("")
+
+    def test_a_value_is_not_read_as_a_template(self) -> None:
+        assert Text("column {column}", column="{k}") == ("column {k}",)
 
     def test_subject_and_reason_are_data(self) -> None:
-        assert self.error.subject == Name("a=b/{k}.csv") and self.error.code == "bad_input"
+        assert self.error.subject == Path("in/a=b{k}.csv") and self.error.code == "bad_input"
         assert self.error.refers_to("suppress") and not self.error.refers_to("k")
+        assert str(self.error.about(Name("it"))) == 'it: too few rows; allow more with suppress=, or step="1h".'
         assert InputError("release: no subject").subject is None and InputError("").subject is None
-        assert InputError(f"{Option('step')} needs times.").subject is None
+        assert InputError(Text("{step} needs times.")).subject is None
 
     @pytest.mark.parametrize(
         "error",
         [
-            error,
+            error.about(Name("a=b{k}.csv")),
             ParameterError("joint", Option("k"), "bad."),
             MissingExtraError("x", "y", "z"),
-            TimeStepError(2, 7, error.text),
+            TimeStepError(2, 7, error.reason),
         ],
     )
     def test_it_crosses_processes_and_the_api_as_it_was(self, error: CrowdveilError) -> None:
@@ -101,25 +115,28 @@ class TestReferences:
     def test_a_message_of_another_server_is_read_too(self) -> None:
         assert str(from_json({"code": "new", "message": "k: wrong."})) == "k: wrong."
 
+    def test_no_answer_has_a_folder_of_the_server(self) -> None:
+        error = InputError(Path("/srv/jobs/run-1/out"), Text("see {path}.", path=Path("/srv/x.csv")))
+        answer = as_json(error.code, error.text)
+        assert answer["message"] == "out: see x.csv." and "srv" not in json.dumps(answer)
+
     @given(st.text())
     def test_no_text_breaks_it(self, text: str) -> None:
-        assert "".join(map(str, parts_of(text))) == text
-        assert InputError.from_text(InputError(text, text).text).text == InputError(text, text).text
+        error = InputError(text, text)
+        assert str(error) == f"{text}: {text}" and InputError.from_text(error.text).text == error.text
 
-    @given(st.lists(st.sampled_from(["a", "bc ", str(Option("k")), str(Option("step", "1h")), str(Name("f.csv"))])))
-    def test_a_shortened_text_has_no_half_of_a_reference(self, pieces: list[str]) -> None:
-        text = "".join(pieces)
-        for most in range(2, len(text) + 2):
-            short = shortened(text, most)
-            assert len(short) <= most and (short == text) == (len(text) <= most)
-            said = "".join(part for part in parts_of(short) if isinstance(part, str))
-            assert not any(mark in said for mark in "\ue000\ue001\ue002")
-            options = [part for part in parts_of(short) if isinstance(part, Option)]
-            assert options == [part for part in parts_of(text) if isinstance(part, Option)][: len(options)]
+    @given(st.lists(st.sampled_from(["a", "bc ", Option("k"), Option("step", "1h"), Name("f.csv")])))
+    def test_a_shortened_text_has_no_half_of_a_reference(self, pieces: list[str | Option | Name]) -> None:
+        text = Text.of(pieces)
+        for most in range(len(render(text, as_field)) + 2):
+            short = text.shortened(most)
+            kept = [part for part in short if not isinstance(part, str)]
+            assert kept == [part for part in text if not isinstance(part, str)][: len(kept)]
+            assert short == text or (short[-1][-1] == "…" and len("".join(map(_plain, short))) <= most + 1)
 
-    def test_a_long_name_is_shortened_and_stays_a_name(self) -> None:
-        assert parts_of(shortened(str(Name("x" * 50)), 10)) == [Name("xxxxxxx…")]
-        assert shortened(f"more with {Option('suppress')}", 15) == "more with …"
+
+def _plain(part: Any) -> str:
+    return part if isinstance(part, str) else str(part.name)
 
 
 def test_the_same_error_in_python_on_the_command_line_and_in_the_api(
@@ -227,3 +244,43 @@ def test_no_message_spells_an_option() -> None:
                     if re.search(r"(?<![\w-])--[a-z]", re.sub(r"crowdveil [a-z]+ --", "", t))
                 ]
     assert found == []
+
+
+def _is_call(node: ast.AST, *names: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def test_no_reference_is_put_into_a_string() -> None:
+    """A parameter in a message is a field of its template, which every interface names in its own way."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in _sources(r"\b(Option|Text)\(").items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr | ast.Call) and (isinstance(node, ast.JoinedStr) or _is_call(node, "str"))
+        if any(_is_call(inner, "Option", "Text") for inner in ast.walk(node))
+    ]
+    assert found == []
+
+
+def _parameters(command: click.Command) -> set[str]:
+    """Return the names of all parameters of a command and of those below it."""
+    found = {str(param.name) for param in command.params}
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        below = [command.get_command(context, name) for name in command.list_commands(context)]
+        found = found.union(*(_parameters(each) for each in below if each is not None))
+    return found
+
+
+def test_every_field_of_a_template_is_given_or_is_a_parameter() -> None:
+    known = _parameters(cli) | {"json"}  # whose name in Python is that of a module
+    for name, tree in _sources(r"\bText\(").items():
+        for node in ast.walk(tree):
+            if not _is_call(node, "Text"):
+                continue
+            assert isinstance(node, ast.Call)
+            template = node.args[0]
+            assert isinstance(template, ast.Constant), f"{name}:{node.lineno}: a template is no value of the data"
+            fields = {field for _, field, _, _ in Formatter().parse(template.value) if field is not None}
+            given = {str(keyword.arg) for keyword in node.keywords}
+            assert given <= fields and fields - given <= known, f"{name}:{node.lineno}"

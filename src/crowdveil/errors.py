@@ -8,22 +8,20 @@
     └── GuaranteeViolatedError  a release violates one of its guarantees           exit code 1
 
 A message is one sentence: what is wrong, what was expected, what to do. It names files, columns, parameters,
-row numbers and counts, and never a value of the data. It refers to a parameter by an `Option`, never by its spelling:
-`f"allow more with {Option('suppress')}"` is `--suppress` on the command line, `suppress=` in Python and a label on the page.
+row numbers and counts, and never a value of the data. It refers to a parameter by a field, never by its spelling:
+`Text("allow more with {suppress}")` is `--suppress` on the command line, `suppress=` in Python and a label on the page.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar
+from pathlib import Path
+from string import Formatter
+from typing import Any
 
 ROWS_NAMED = 5
-# Private-use characters delimit references inside a message, so that no text can be mistaken for one.
-_OPTION, _NAME, _END = "\ue000", "\ue001", "\ue002"
-_REFERENCE = f"([{_OPTION}{_NAME}])([^{_OPTION}-{_END}]*){_END}"
 
 
 @dataclass(frozen=True)
@@ -33,72 +31,107 @@ class Option:
     name: str
     value: str = ""
 
-    def __str__(self) -> str:
-        """Return the reference as it stands in a message."""
-        return f"{_OPTION}{self.name}{'=' * bool(self.value)}{self.value}{_END}"
-
 
 @dataclass(frozen=True)
 class Name:
     """Refer to a file, folder, column, method or address, which has the same name everywhere."""
 
     name: str
-    value: ClassVar[str] = ""
+
+
+Reference = Option | Name | Path
+"""What each interface names in its own way. The service names a path by its last part, since its folders are its own."""
+Naming = Callable[[Reference], str]
+
+
+class Text(tuple[str | Reference, ...]):
+    """A sentence as data: words and references.
+
+    `Text("Allow {most:,} trips with {suppress}.", most=n)` is a template with fields. A field without a value is a
+    parameter. References and other texts stay what they are; any other value is formatted.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, template: str, /, **fields: object) -> Text:
+        """Fill in a template."""
+        parts: list[str | Reference] = []
+        for words, field, form, _ in Formatter().parse(template):
+            parts.append(words)
+            if field is not None:
+                value = fields.get(field, Option(field))
+                parts += _parts(value if isinstance(value, Reference | Text) else format(value, form or ""))
+        return cls.of(parts)
+
+    @classmethod
+    def of(cls, parts: Iterable[str | Reference]) -> Text:
+        """Return the text that has these parts."""
+        joined: list[str | Reference] = []
+        for part in parts:
+            last = joined[-1] if joined else None
+            if isinstance(part, str) and isinstance(last, str):
+                joined[-1] = last + part
+            elif part != "":
+                joined.append(part)
+        return super().__new__(cls, joined)
+
+    def __reduce__(self) -> Any:
+        """Pickle the parts."""
+        return type(self).of, (tuple(self),)
 
     def __str__(self) -> str:
-        """Return the reference as it stands in a message."""
-        return f"{_NAME}{self.name}{_END}"
+        """Return the sentence as Python says it."""
+        return "".join(
+            # An argument that is wrong is named without its sign: "k: Expected …", and not "k=: Expected …".
+            part.name
+            if isinstance(part, Option) and str(after).startswith(": ") and not part.value
+            else render([part], as_argument)
+            for part, after in zip(self, [*self[1:], ""], strict=True)
+        )
+
+    def shortened(self, most: int) -> Text:
+        """Return at most `most` characters of the text, and a sign where more is left out. References stay whole."""
+        kept: list[str | Reference] = []
+        for part in self:
+            size = len(part if isinstance(part, str) else part.name)
+            if size > most:
+                return Text.of([*kept, part[:most] if isinstance(part, str) else "", "…"])
+            kept.append(part)
+            most -= size
+        return self
 
 
-Part = str | Option | Name
-Naming = Callable[[Option], str]
+def _parts(said: object) -> tuple[str | Reference, ...]:
+    return said if isinstance(said, Text) else (said if isinstance(said, Reference) else str(said),)
 
 
-def parts_of(text: str) -> list[Part]:
-    """Split a text at its references."""
-    parts: list[Part] = []
-    at = 0
-    for found in re.finditer(_REFERENCE, text):  # compiled here, since few commands have a message
-        parts.append(text[at : found.start()])
-        name, _, value = found[2].partition("=")
-        parts.append(Option(name, value) if found[1] == _OPTION else Name(found[2]))
-        at = found.end()
-    return [part for part in (*parts, text[at:]) if part]
-
-
-def render(text: str, naming: Naming) -> str:
+def render(text: str | Iterable[str | Reference], naming: Naming) -> str:
     """Return a text with its references named as `naming` says."""
-    return "".join(
-        naming(part) if isinstance(part, Option) else part.name if isinstance(part, Name) else part
-        for part in parts_of(text)
-    )
+    return "".join(part if isinstance(part, str) else naming(part) for part in text)
 
 
-def shortened(text: str, most: int) -> str:
-    """Return a text of at most `most` characters (2 or more) in which no reference is cut in half."""
-    if len(text) <= most:
-        return text
-    kept = text[: most - 2]
-    option, name, end = (kept.rfind(mark) for mark in (_OPTION, _NAME, _END))
-    if option > max(name, end):  # half of a parameter's name would be another parameter
-        return f"{kept[:option]}…"
-    return f"{kept}…{_END if name > end else ''}"
-
-
-def as_argument(option: Option) -> str:
+def as_argument(said: Reference) -> str:
     """Name a parameter as Python does: `suppress=`, `engine="spark"`."""
-    return f'{option.name}="{option.value}"' if option.value else f"{option.name}="
+    if not isinstance(said, Option):
+        return _named(said)
+    return f'{said.name}="{said.value}"' if said.value else f"{said.name}="
 
 
-def as_command_line(option: Option) -> str:
+def as_command_line(said: Reference) -> str:
     """Name a parameter as the command line does: `--suppress`, `--engine spark`."""
-    spelled = "-o" if option.name == "output" else "--" + option.name.replace("_", "-")
-    return f"{spelled} {option.value}".rstrip()
+    if not isinstance(said, Option):
+        return _named(said)
+    spelled = "-o" if said.name == "output" else "--" + said.name.replace("_", "-")
+    return f"{spelled} {said.value}".rstrip()
 
 
-def as_field(option: Option) -> str:
-    """Name a parameter as the API does: `suppress`, `engine spark`."""
-    return f"{option.name} {option.value}".rstrip()
+def as_field(said: Reference) -> str:
+    """Name a parameter as the API does: `suppress`, `engine spark`; and a path by its last part."""
+    return f"{said.name} {said.value}".rstrip() if isinstance(said, Option) else said.name
+
+
+def _named(said: Name | Path) -> str:
+    return said.name if isinstance(said, Name) else str(said)
 
 
 class CrowdveilError(Exception):
@@ -113,27 +146,25 @@ class CrowdveilError(Exception):
     reason
         What is wrong with it.
     text
-        Subject and message as they are stored and sent: one text with references.
+        Subject and message as they are stored and sent.
     """
 
     code = "failed"
     exit_code = 2
 
     def __init__(self, *said: object) -> None:
-        *subject, message = said
-        self._set(
-            ": ".join(
-                [*(str(part if isinstance(part, Option | Name) else Name(str(part))) for part in subject), str(message)]
-            )
-        )
+        *subjects, message = said
+        parts: list[str | Reference] = []
+        for subject in subjects:
+            parts += [subject if isinstance(subject, Reference) else Name(str(subject)), ": "]
+        self._set(Text.of([*parts, *_parts(message)]))
 
-    def _set(self, text: str) -> None:
+    def _set(self, text: Text) -> None:
         Exception.__init__(self, text)
-        self.text = text
-        first, *rest = parts_of(text) or [""]
-        is_subject = not isinstance(first, str) and bool(rest) and str(rest[0]).startswith(": ")
-        self.subject = first if is_subject and not isinstance(first, str) else None
-        self.reason = "".join(map(str, rest)).removeprefix(": ") if is_subject else text
+        self.text, self.subject, self.reason = text, None, text
+        match text:
+            case Option() | Name() | Path() as subject, str(after), *rest if after.startswith(": "):
+                self.subject, self.reason = subject, Text.of([after[2:], *rest])
 
     @property
     def message(self) -> str:
@@ -141,7 +172,7 @@ class CrowdveilError(Exception):
         return render(self.text, as_field)
 
     @classmethod
-    def from_text(cls, text: str) -> CrowdveilError:
+    def from_text(cls, text: Text) -> CrowdveilError:
         """Return the error that has this text, whatever the constructor takes."""
         error = cls.__new__(cls)
         error._set(text)
@@ -151,37 +182,17 @@ class CrowdveilError(Exception):
         """Pickle the text."""
         return type(self).from_text, (self.text,)
 
+    def about(self, subject: Reference) -> CrowdveilError:
+        """Return the error with another subject."""
+        return type(self).from_text(Text("{subject}: {reason}", subject=subject, reason=self.reason))
+
     def refers_to(self, name: str) -> bool:
         """Whether the text refers to a parameter."""
-        return any(isinstance(part, Option) and part.name == name for part in parts_of(self.text))
+        return any(isinstance(part, Option) and part.name == name for part in self.text)
 
     def __str__(self) -> str:
         """Return the sentence as Python says it."""
-        parts = parts_of(self.text)
-        return "".join(
-            # An argument that is wrong is named without its sign: "k: Expected …", and not "k=: Expected …".
-            part.name
-            if isinstance(part, Option) and str(after).startswith(": ") and not part.value
-            else render(str(part), as_argument)
-            for part, after in zip(parts, [*parts[1:], ""], strict=True)
-        )
-
-
-class Reason(str):
-    """The sentence of an error that was not raised, as Python says it; `reason_as` says it for other interfaces."""
-
-    text: str
-
-    def __new__(cls, error: CrowdveilError) -> Reason:
-        """Keep the text with its references."""
-        made = super().__new__(cls, error)
-        made.text = error.text
-        return made
-
-
-def reason_as(reason: str, naming: Naming) -> str:
-    """Return a reason with its parameters named as `naming` says."""
-    return render(reason.text, naming) if isinstance(reason, Reason) else reason
+        return str(self.text)
 
 
 class InputError(CrowdveilError):
@@ -201,7 +212,7 @@ class EmptyInputError(InputError):
 class TimeStepError(InputError):
     """Data of one time step that cannot be used: its number from 1, the number of time steps, and what is wrong."""
 
-    def __init__(self, step: int, steps: int, reason: str) -> None:
+    def __init__(self, step: int, steps: int, reason: object) -> None:
         super().__init__(f"time step {step:,} of {steps:,}", reason)
         self.step, self.steps = step, steps
 
@@ -223,14 +234,19 @@ class MissingExtraError(CrowdveilError):
 
     code = "not_installed"
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
+    def __init__(self, package: str, extra: str, purpose: str | Option) -> None:
         super().__init__(
-            f"{purpose} needs the package {package}: install it with pip install 'crowdveil[{extra}]', "
-            f"or in a checkout with pip install '.[{extra}]'."
+            Text(
+                "{purpose} needs the package {package}: install it with pip install 'crowdveil[{extra}]', "
+                "or in a checkout with pip install '.[{extra}]'.",
+                purpose=purpose,
+                package=package,
+                extra=extra,
+            )
         )
 
 
-def import_extra(module: str, package: str, extra: str, purpose: str) -> Any:
+def import_extra(module: str, package: str, extra: str, purpose: str | Option) -> Any:
     """Import a module of an optional dependency; raise if it is not installed."""
     try:
         return import_module(module)
@@ -260,27 +276,33 @@ ERRORS: dict[str, type[CrowdveilError]] = {
 """Errors by their code."""
 
 
-def as_json(code: str, text: str) -> dict[str, Any]:
+def as_json(code: str, text: str | Text) -> dict[str, Any]:
     """Return an error for a form or a program: `message` names fields, `parts` has them apart."""
-    subject = CrowdveilError.from_text(text).subject
-    return {
-        "code": code,
-        "subject": None if subject is None else _part(subject),
-        "message": render(text, as_field),
-        "parts": [_part(part) for part in parts_of(text)],
-    }
+    error = CrowdveilError.from_text(Text.of(_parts(text)))
+    subject = None if error.subject is None else _described(error.subject)
+    return {"code": code, "subject": subject, "message": error.message, "parts": parts_of(error.text)}
 
 
 def from_json(error: Any) -> CrowdveilError:
     """Return the error that `as_json` describes."""
-    parts = [part if isinstance(part, str) else _reference(part) for part in error.get("parts") or [error["message"]]]
-    return ERRORS.get(str(error["code"]), ParameterError).from_text("".join(map(str, parts)))
+    return ERRORS.get(str(error["code"]), ParameterError).from_text(text_of(error.get("parts") or [error["message"]]))
 
 
-def _part(part: Part) -> str | dict[str, str]:
+def parts_of(text: str | Text) -> list[str | dict[str, str]]:
+    """Return a text as JSON; a path is named by its last part."""
+    return [_described(part) for part in _parts(text)]
+
+
+def text_of(parts: Iterable[Any]) -> Text:
+    """Return the text that `parts_of` describes."""
+    return Text.of(part if isinstance(part, str) else _reference(part) for part in parts)
+
+
+def _described(part: str | Reference) -> str | dict[str, str]:
     if isinstance(part, str):
         return part
-    return {"kind": "option" if isinstance(part, Option) else "name", "name": part.name, "value": part.value}
+    value = {"kind": "option", "value": part.value} if isinstance(part, Option) else {"kind": "name", "value": ""}
+    return value | {"name": part.name}
 
 
 def _reference(part: Any) -> Option | Name:

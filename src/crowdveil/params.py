@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from crowdveil.engine.extensions import OpenNames
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.model.flows import trips_within
 from crowdveil.model.time_axis import DAY_S, StepClass, step_seconds
 from crowdveil.solve.od.region_space import RegionExtent
@@ -196,7 +196,7 @@ class TimePartitioned(Params):
     def _needs_stable(self) -> Self:
         """Reject classes of time steps where each step has different areas."""
         if self.stable_by != "all" and self.time_partition != "stable":
-            raise ValueError(f"{Option('time_partition', 'stable')} with {Option('stable_by')}. Add it")
+            raise ValueError(Text("{needed} with {stable_by}", needed=Option("time_partition", "stable")), "Add it")
         return self
 
 
@@ -256,26 +256,28 @@ class AdaptiveInTime(TimePartitioned):
         fields = type(self).model_fields
         given = [name for name in ("hour_weight", "longest") if getattr(self, name) != fields[name].default]
         if given and self.time_partition != "adaptive":
-            raise ValueError(f"{Option('time_partition', 'adaptive')} with {Option(given[0])}. Add it")
+            raise ValueError(
+                Text("{needed} with {given}", needed=Option("time_partition", "adaptive"), given=Option(given[0])),
+                "Add it",
+            )
         return self
 
 
 _EXPECTED = {
-    "missing": "a value. Give it",
+    "missing": "a value",
     "greater_than": "a number above {gt}",
     "greater_than_equal": "a number of at least {ge}",
     "less_than": "a number below {lt}",
     "less_than_equal": "a number of at most {le}",
     "finite_number": "a finite number",
     "literal_error": "{expected}",
-    "value_error": "{error}",
     "string_pattern_mismatch": "text of the pattern '{pattern}'",
     "string_too_short": "{min_length} or more characters",
     "string_too_long": "at most {max_length} characters",
     "too_short": "a list of {min_length} or more",
     "too_long": "a list of at most {max_length}",
 }
-"""What is expected of a value, by the type of pydantic's error, with its bounds; advice stands behind a semicolon."""
+"""What is expected of a value, by the type of pydantic's error, with its bounds."""
 _TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -287,11 +289,14 @@ _TYPES = {
 }
 
 
-def expected(error: Any) -> str:
-    """Return what is expected of a value, from one of pydantic's errors."""
+def expected(error: Any) -> tuple[str | Text, str | Text]:
+    """Return what is expected of a value and what to do, or "", from one of pydantic's errors."""
     kind = str(error["type"])
+    if kind == "value_error":  # of ours: what is expected, and what to do where that is not plain
+        what, remedy = (*error["ctx"]["error"].args, "")[:2]
+        return what, remedy
     fallback = next((words for name, words in _TYPES.items() if kind.startswith(f"{name}_")), "another value")
-    return _EXPECTED.get(kind, fallback).format_map(error.get("ctx", {}))
+    return _EXPECTED.get(kind, fallback).format_map(error.get("ctx", {})), "Give it" if kind == "missing" else ""
 
 
 def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
@@ -310,8 +315,9 @@ def _error(error: ValidationError, known: list[str]) -> ParameterError:
         return no_such_parameter(str(first["loc"][0]), known)
     got = first["input"]
     shown = f", got {got!r}" if isinstance(got, bool | int | float | str) and len(repr(got)) < 60 else ""
-    what, _, remedy = expected(first).partition(". ")
-    return ParameterError(subject, f"Expected {what}{shown}.{f' {remedy}.' if remedy else ''}")
+    what, remedy = expected(first)
+    ending = Text(" {remedy}.", remedy=remedy) if remedy else ""
+    return ParameterError(subject, Text("Expected {what}{shown}.{ending}", what=what, shown=shown, ending=ending))
 
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")

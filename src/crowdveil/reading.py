@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.io.columns import has_positions
 from crowdveil.io.flows import read_flows, with_tree
 from crowdveil.io.notes import ReadNotes
@@ -157,7 +157,11 @@ def with_counted_tiles(flows: Flows, column: str | None, zones: Any, zone_id: st
     if zones is None or isinstance(zones, Zones) or Tiling.of(zones) is not None:
         raise InputError(
             Option("min_tiles_of"),
-            f"Expected zones from a file or table with a column {column}, or the word {VISITED}. Give {Option('zones')}.",
+            Text(
+                "Expected zones from a file or table with a column {column}, or the word {visited}. Give {zones}.",
+                column=column,
+                visited=VISITED,
+            ),
         )
     source = zones.removeprefix(VORONOI) if is_voronoi(zones) else zones
     values = read_tile_values(source, column, flows.zones, zone_id=zone_id, option="min_tiles_of")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,6 +31,15 @@ def test_k_has_a_short_option(command: Callable[..., Any], tmp_path: Path) -> No
     ran = command("anonymize", "suppression", tmp_path / "flows.csv", "-k", 20, "-o", tmp_path / "out", "--no-report")
     assert ran.code == 0, ran.err
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["method"]["parameters"]["k"] == 20
+
+
+def test_the_help_of_a_method_fits_three_screens(command: Callable[..., Any]) -> None:
+    shown = command("anonymize", "joint", "--help").out
+    groups = [line for line in shown.splitlines() if line and line[0].isalpha() and line.endswith(":")]
+    assert groups == ["Options:", "Method:", "Input:", "Output:", "Run:"] and len(shown.splitlines()) <= 150
+    first = shown[shown.index("Options:") : shown.index("Method:")]
+    names = re.findall(r"^  (?:-\w, )?--([a-z]+) ", first, re.MULTILINE)
+    assert names == ["k", "suppress", "zones", "step", "tz", "output"]
 
 
 def test_without_a_method_the_data_decide(command: Callable[..., Any], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from crowdveil.errors import (
     Option,
     OutputError,
     ParameterError,
+    Text,
     TimeStepError,
 )
 
@@ -43,9 +44,11 @@ def test_an_error_of_ours_crosses(kind: type[CrowdveilError]) -> None:
 def test_subject_and_message_of_an_error_cross() -> None:
     arrived = _arrived(TimeStepError(3, 1_200, "an origin cannot keep its budget."))
     assert isinstance(arrived, InputError) and arrived.code == TimeStepError.code
-    assert arrived.subject == Name("time step 3 of 1,200") and arrived.reason == "an origin cannot keep its budget."
+    assert (
+        arrived.subject == Name("time step 3 of 1,200") and str(arrived.reason) == "an origin cannot keep its budget."
+    )
     assert str(arrived) == "time step 3 of 1,200: an origin cannot keep its budget."
-    error = ParameterError(Option("k"), f"Expected at most 5. See {Option('engine', 'spark')} and {Name('a.csv')}.")
+    error = ParameterError(Option("k"), Text("Expected at most 5. See {k} and {file}.", file=Name("a.csv")))
     assert vars(_arrived(error)) == vars(error) and error.subject == Option("k")
 
 

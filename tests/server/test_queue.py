@@ -87,7 +87,7 @@ def test_a_job_that_ends_its_process_twice_is_failed(store: Store) -> None:
         assert store.crash(claim(store), " (signal 9)")
     found = store.get(job)
     assert found is not None and found.state == "failed" and found.error_code == "crashed"
-    assert found.error is not None and "twice (signal 9)" in found.error and found.parameters == {}
+    assert found.error is not None and "twice (signal 9)" in str(found.error) and found.parameters == {}
     assert store.claim("w", 60) is None
 
 
@@ -328,4 +328,4 @@ def test_messages_with_bad_text_can_be_stored(store: Store) -> None:
     job, held = put(store), claim(store)
     assert store.fail(held, "bad_input", "a\0b\ud800: Expected rows.")
     found = store.get(job)
-    assert found is not None and found.error == "a�b�: Expected rows."
+    assert found is not None and str(found.error) == "a�b�: Expected rows."

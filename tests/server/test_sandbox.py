@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hostile import SECRET, Hostile, Listener, make_secret
 
-from crowdveil.errors import InputError, Name, Option, ParameterError, as_field, render
+from crowdveil.errors import InputError, Name, ParameterError, Text, parts_of
 from crowdveil.server.service import default_memory
 from crowdveil.server.workers import sandbox
 from crowdveil.server.workers.check_rows import check_rows
@@ -205,10 +205,15 @@ def test_progress_of_any_form_is_progress(found: Any) -> None:
 
 def test_a_long_sentence_is_shortened_between_references() -> None:
     for length in range(SENTENCE_MOST - 12, SENTENCE_MOST + 2):
-        text = f"{'x' * length}{Option('suppress')}, or {Name('a.csv')}."
-        answer = checked_answer({"error": {"code": "bad_input", "message": text}})
-        assert answer is not None and len(answer["error"]["message"]) <= SENTENCE_MOST
-        assert not set("\ue000\ue001\ue002") & set(render(answer["error"]["message"], as_field))
+        text = Text("{words}{suppress}, or {file}.", words="x" * length, file=Name("a.csv"))
+        answer = checked_answer({"error": {"code": "bad_input", "parts": parts_of(text)}})
+        assert answer is not None and answer["error"]["text"] == text.shortened(SENTENCE_MOST)
+
+
+@pytest.mark.parametrize("error", [{"code": "x"}, {"code": "x", "parts": [7]}, {"parts": []}, {"code": "x", "parts": 7},
+                                   {"code": "x", "parts": [{"kind": "option"}]}])  # fmt: skip
+def test_an_odd_error_of_a_job_is_none(error: Any) -> None:
+    assert checked_answer({"error": error}) is None
 
 
 def test_a_large_or_odd_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

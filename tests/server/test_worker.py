@@ -101,9 +101,11 @@ def test_jobs_end_as_they_should(store: Store, files: Files, start: Start) -> No
     done = ended(store, good)
     assert done.state == "done" and whole(files, done)
     until(lambda: left(files, good) == ["summary.json", "whole.txt"])
-    assert ended(store, refused).error == "a.csv: Expected something else. Give it." and nothing_left(files, refused)
+    assert str(ended(store, refused).error) == "a.csv: Expected something else. Give it." and nothing_left(
+        files, refused
+    )
     wrong = ended(store, fault)
-    assert (wrong.error_code, wrong.error) == (
+    assert (wrong.error_code, str(wrong.error)) == (
         "fault",
         "internal error (KeyError); please report it to the operator of the server.",
     )
@@ -119,7 +121,8 @@ def test_a_job_that_ends_its_process_is_run_twice_and_failed(store: Store, files
         assert failed.state == "failed" and failed.runs == 2 and failed.error_code == "crashed"
         assert nothing_left(files, job)
         assert (
-            failed.error == f"the job ended the process that ran it twice{why}. Give it less data, or other parameters."
+            str(failed.error)
+            == f"the job ended the process that ran it twice{why}. Give it less data, or other parameters."
         )
 
 
@@ -235,5 +238,5 @@ def test_a_job_that_breaks_its_worker_twice_is_failed_and_the_worker_goes_on(
     assert (
         runs == [job] * CRASHES_MOST and found is not None and (found.state, found.error_code) == ("failed", "crashed")
     )
-    assert found.error is not None and "twice (UnicodeEncodeError in its worker)" in found.error
+    assert found.error is not None and "twice (UnicodeEncodeError in its worker)" in str(found.error)
     assert not files.job(job).exists() and "ud800" not in capsys.readouterr().err

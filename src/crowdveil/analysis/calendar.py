@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.analysis.estimates import Groups
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import FlowRelease
@@ -49,13 +49,22 @@ class Slots:
         first = releases[0]
         if first.step_s is None or not any(len(r.t) for r in releases):
             raise InputError(
-                f"hours need time steps, but the release has none. Make one with times and {Option('step', '1h')}."
+                Text(
+                    "hours need time steps, but the release has none. Make one with times and {step}.",
+                    step=Option("step", "1h"),
+                )
             )
         slot_s = max(first.step_s, HOUR_S)
         if DAY_S % slot_s or slot_s % first.step_s or (period == "day" and slot_s == DAY_S):
             raise InputError(
-                f"hours of a {period} need time steps that divide an hour or a {'day' if period == 'day' else 'week'}, "
-                f"but those of the release have {first.step_s:,} seconds. Make one with {Option('step', '1h')}."
+                Text(
+                    "hours of a {period} need time steps that divide an hour or a {circle}, but those of the release "
+                    "have {seconds:,} seconds. Make one with {step}.",
+                    period=period,
+                    circle="day" if period == "day" else "week",
+                    seconds=first.step_s,
+                    step=Option("step", "1h"),
+                )
             )
         t = np.concatenate([r.step_starts for r in releases])
         count = (DAY_S if period == "day" else 7 * DAY_S) // slot_s

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from crowdveil import __version__
-from crowdveil.errors import GuaranteeViolatedError, InputError, Option
+from crowdveil.errors import GuaranteeViolatedError, InputError, Text
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
 from crowdveil.io.manifest import FORMAT, CheckedGuarantee, FileEntry, StatedFiles, StatedGuarantee
@@ -135,9 +135,11 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[S
     guarantees = _guarantees_of(path, written, stated)
     if original is not None and original.k_unit != written.counts:
         raise InputError(
-            f"the original counts {original.k_unit}, but the heat map counts {written.counts}. Give the same "
-            f"{Option('user')} as for "
-            "the map."
+            Text(
+                "the original counts {k_unit}, but the heat map counts {counts}. Give the same {user} as for the map.",
+                k_unit=original.k_unit,
+                counts=written.counts,
+            )
         )
     return check_sectors(guarantees, written, original), written.counts
 

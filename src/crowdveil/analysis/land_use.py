@@ -45,7 +45,7 @@ from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
 from crowdveil.analysis.reference_map import ReferenceMap
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import InputError, Option, counted, import_extra
+from crowdveil.errors import InputError, Option, Text, counted, import_extra
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.tabular import Tabular, align_rows
@@ -260,8 +260,13 @@ def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
     if len(grouped) <= fewest:
         raise InputError(
             Option("least_trips"),
-            f"Expected more than {counted(fewest, 'zone')} with at least {params.least_trips:g} trips a day, but "
-            f"got {len(grouped):,}. Lower {Option('least_trips')}, or choose larger zones.",
+            Text(
+                "Expected more than {fewest} with at least {least:g} trips a day, but got {found:,}. Lower "
+                "{least_trips}, or choose larger zones.",
+                fewest=counted(fewest, "zone"),
+                least=params.least_trips,
+                found=len(grouped),
+            ),
         )
     released = _best(found[0][0][grouped], params, progress)
     known = None if study.reference is None else ReferenceMap.of(study.reference[grouped], released.cluster)

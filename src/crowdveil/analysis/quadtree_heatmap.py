@@ -62,7 +62,7 @@ from crowdveil.analysis.heatmap_manifest import (
     stated_guarantee,
     write_heatmap_manifest,
 )
-from crowdveil.errors import InputError, Option, OutputError
+from crowdveil.errors import InputError, Option, OutputError, Text
 from crowdveil.guarantees.base import require_checked
 from crowdveil.guarantees.sectors import (
     DisjointSectors,
@@ -227,9 +227,7 @@ class HeatMap(Tabular):
                     ledger.enter_context(recorded(folder, self.data))
             return
         if recorded is not None:
-            raise OutputError(
-                path, f"{Option('ledger')} records a map with its manifest. Name a folder with {Option('output')}."
-            )
+            raise OutputError(path, Text("{ledger} records a map with its manifest. Name a folder with {output}."))
         check_output(path, overwrite=overwrite)
         with new_file(path, overwrite=overwrite) as file, scratch_folder() as scratch:
             if path.suffix.lower() in _GEOJSON_ENDINGS:
@@ -254,7 +252,10 @@ def check_output(path: Path, *, overwrite: bool) -> None:
     elif path.suffix.lower() not in ENDINGS:
         raise OutputError(
             path,
-            f"Expected a folder, or a name that ends in {' or '.join(ENDINGS)}. Name another with {Option('output')}.",
+            Text(
+                "Expected a folder, or a name that ends in {endings}. Name another with {output}.",
+                endings=" or ".join(ENDINGS),
+            ),
         )
     else:
         check_file(path.absolute(), overwrite=overwrite)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError, Option, ParameterError, counted
+from crowdveil.errors import InputError, Option, ParameterError, Text, counted
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
@@ -188,8 +188,10 @@ def build_study(release: OpenedRelease, reading: StudyReading, original: Flows |
             notes.add(f"{counted(without, 'area')} have no weight in any tile, so all their tiles count equally.")
     if targets is not None and tiles is None and reading.weight is None:
         notes.add(
-            "the release has no outlines of its tiles, so areas are spread evenly over their surface "
-            f"(give its zones with {Option('zones')} to spread them over tiles)."
+            Text(
+                "the release has no outlines of its tiles, so areas are spread evenly over their surface (give its zones "
+                "with {zones} to spread them over tiles)."
+            )
         )
     compared = None if original is None else _side_of_original(original, tiles)
     zones = areas.zones if targets is None else targets
@@ -206,7 +208,7 @@ def _reference(zones: Zones, reading: StudyReading, notes: ReadNotes) -> Labels 
     if source is None or reading.to_grid is not None or reading.to_h3 is not None:
         raise InputError(
             Option("reference"),
-            f"it is a column of a file of zones. Give the file with {Option('zones')} or {Option('to_zones')}, and no grid.",
+            Text("it is a column of a file of zones. Give the file with {zones} or {to_zones}, and no grid."),
         )
     return read_tile_labels(source, reading.reference, zones, zone_id=zone_id, notes=notes)
 
@@ -223,9 +225,11 @@ def _by_release(release: OpenedRelease, targets: Zones | None, tiles: Shares | N
 
 def _targets(release: OpenedRelease, reading: StudyReading, notes: ReadNotes) -> Zones | None:
     """Return the target zones; None for the release's own tiles."""
-    named = [str(Option(n)) for n in ("to_zones", "to_grid", "to_h3") if getattr(reading, n) is not None]
+    named = [Option(n) for n in ("to_zones", "to_grid", "to_h3") if getattr(reading, n) is not None]
     if len(named) > 1:
-        raise ParameterError(f"{' and '.join(named)} exclude each other. Give one of them.")
+        raise ParameterError(
+            Text("{one} and {other} exclude each other. Give one of them.", one=named[0], other=named[1])
+        )
     if reading.to_zones is not None:
         return read_zones(reading.to_zones, zone_id=reading.to_zone_id, numbered=True, notes=notes)
     if not named:
@@ -246,7 +250,7 @@ def _shapes(release: OpenedRelease) -> Labels:
         return areas.zones.outlines(np.unique(areas.tiles))
     known = release.outlines[[shape is not None for shape in release.outlines]]
     if not len(known):
-        raise InputError(f"the release has no outlines. Give its zones with {Option('zones')}.")
+        raise InputError(Text("the release has no outlines. Give its zones with {zones}."))
     return known
 
 
@@ -269,7 +273,7 @@ def _shares(
     if weight is not None:
         raise InputError(
             Option("weight"),
-            f"weights of tiles need their outlines, which the release lacks. Give them with {Option('zones')}.",
+            Text("weights of tiles need their outlines, which the release lacks. Give them with {zones}."),
         )
     return overlaps(release.outlines, targets), 0
 
@@ -289,7 +293,7 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
             return None  # areas are spread evenly over their surface
         if not np.all(np.isfinite(tiles.area_m2)):
             raise InputError(
-                Option("weight"), f"the surface of tiles needs their outlines. Give them with {Option('zones')}."
+                Option("weight"), Text("the surface of tiles needs their outlines. Give them with {zones}.")
             )
         return tiles.area_m2
     if not isinstance(reading.weight, str | Path) or Path(reading.weight).exists():
@@ -299,8 +303,10 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
     else:
         raise InputError(
             Option("weight"),
-            f"there is no file {reading.weight}, and no such column of {Option('zones')}. Give a file, a column, area, "
-            "or release.",
+            Text(
+                "there is no file {weight}, and no such column of {zones}. Give a file, a column, area, or release.",
+                weight=reading.weight,
+            ),
         )
     missing = int(np.isnan(weight[used]).sum())
     if missing:

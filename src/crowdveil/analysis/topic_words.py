@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from crowdveil.analysis.calendar import Slots
 from crowdveil.analysis.estimates import Groups, estimate_chunks
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.errors import InputError, Option, import_extra
+from crowdveil.errors import InputError, Option, Text, import_extra
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.params import Params
 from crowdveil.progress import Progress
@@ -90,7 +90,10 @@ def count_words(study: Study, params: TopicParams, progress: Progress) -> WordCo
     slots = None if params.documents == "step" else Slots.of([release], params.documents)
     if slots is None and release.step_s is None:
         raise InputError(
-            f"topics need time steps, but the release has none. Make one with times and {Option('step', '1h')}."
+            Text(
+                "topics need time steps, but the release has none. Make one with times and {step}.",
+                step=Option("step", "1h"),
+            )
         )
     side, names, places = _places(study, params)
     keys = _largest(side, params.most_flows)
@@ -114,7 +117,7 @@ def _places(study: Study, params: TopicParams) -> tuple[StudySide, Labels, Float
     """Return the flows between zones or areas, with names and centers of these."""
     if params.words == "areas" and study.original is not None:
         raise InputError(
-            Option("words"), f"the original has no areas; compare topics of zones, or leave {Option('original')} out."
+            Option("words"), Text("the original has no areas; compare topics of zones, or leave {original} out.")
         )
     if params.words == "zones":
         zones = study.zones

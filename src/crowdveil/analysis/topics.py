@@ -42,7 +42,7 @@ from crowdveil.analysis.calendar import Slots, when_columns
 from crowdveil.analysis.study import Study
 from crowdveil.analysis.topic_number import TopicNumber, choose_number
 from crowdveil.analysis.topic_words import TopicParams, count_words, filled_counts, fit_topics, shares_of_words
-from crowdveil.errors import Option, as_command_line, counted, render
+from crowdveil.errors import Text, as_command_line, counted, render
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.model.tabular import Tabular, align_rows
@@ -190,9 +190,13 @@ class Topics(Tabular):
             rows.append([str(topic + 1), peak, main, f"{100 * self.share[topic]:.0f} %", *far])
         documents = {"week": "hour of the week", "day": "hour of the day", "step": "time step"}[self.params.documents]
         plural = documents.replace("hour", "hours").replace("step", "steps")
-        more = (
-            f"{self.empty} of {len(self) + self.empty} topics {'is' if self.empty == 1 else 'are'} empty and left out (below "
-            f"{100 * EMPTY:g} % of the trips); choose a smaller {Option('topics')}."
+        more = Text(
+            "{empty} of {topics_asked} topics {are} empty and left out (below {most:g} % of the trips); "
+            "choose a smaller {topics}.",
+            empty=self.empty,
+            topics_asked=len(self) + self.empty,
+            are="is" if self.empty == 1 else "are",
+            most=100 * EMPTY,
         )
         return [
             *([] if self.choice is None else [*self.choice.lines(), ""]),

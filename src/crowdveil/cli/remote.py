@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from crowdveil.cli.console import show_sentences
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.notes import ReadNotes
@@ -62,9 +62,7 @@ def remote_target(values: dict[str, Any]) -> RemoteTarget | None:
         return RemoteTarget(remote(url), bool(detach))
     for option, given in (("detach", detach), ("source", values.get("source"))):
         if given:
-            raise ParameterError(
-                Option(option), f"Expected a server with it, got none. Name one with {Option('server')}."
-            )
+            raise ParameterError(Option(option), Text("Expected a server with it, got none. Name one with {server}."))
     return None
 
 
@@ -77,7 +75,7 @@ def send(target: RemoteTarget, verb: Verb, task: Task, *, as_json: bool = False)
         if as_json and values["format"] != "json":
             raise ParameterError(
                 Option("json"),
-                f"a server makes one form of a result. Give {Option('json')} or another form with {Option('output')}, not both.",
+                Text("a server makes one form of a result. Give {json} or another form with {output}, not both."),
             )
     if task.plot is not None:
         values["plot"] = True

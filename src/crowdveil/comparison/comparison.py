@@ -15,7 +15,7 @@ from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.comparison.plots import plot_measures, plot_trade_off
 from crowdveil.comparison.requested_measures import Column
 from crowdveil.comparison.runs import SECONDS, Run
-from crowdveil.errors import Naming, reason_as
+from crowdveil.errors import Naming, Text, render
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.tables import write_json_or_table
 from crowdveil.measures.base import shown
@@ -45,7 +45,7 @@ class Comparison(TableProperty):
 
     runs: tuple[Run, ...]
     columns: tuple[Column, ...]
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, Text]
     caption: str
 
     @cached_property
@@ -159,7 +159,7 @@ class Comparison(TableProperty):
 
     def omissions(self, naming: Naming) -> list[str]:
         """Return a sentence for each missing method or measure."""
-        return [f"{label} is left out: {reason_as(reason, naming)}" for label, reason in self.left_out.items()]
+        return [f"{label} is left out: {render(reason, naming)}" for label, reason in self.left_out.items()]
 
     def write(self, folder: str | Path, table_format: str = "csv", *, overwrite: bool = False) -> None:
         """Write the table and two plots to a folder that only its owner can read."""

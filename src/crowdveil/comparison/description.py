@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Naming, Option, ParameterError, as_argument, as_command_line, render
+from crowdveil.errors import InputError, Naming, Option, ParameterError, Text, as_argument, as_command_line, render
 from crowdveil.io.flows import with_tree
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.io.tables import write_json_or_table
@@ -123,7 +123,7 @@ class Description(TableProperty):
         ]
         return [*head, *align_rows(rows, remarks=True), *(render(line, naming) for line in self._suggested())]
 
-    def _suggested(self) -> list[str]:
+    def _suggested(self) -> list[str | Text]:
         if not self.coarser and not self.suggestion:
             return []
         rows = [["joined", *(f"trips in flows of {k}" for k in self.k)]]
@@ -134,7 +134,7 @@ class Description(TableProperty):
         advice = [sentence for sentence in (self._advice(w) for w in ("time steps", "tiles")) if sentence]
         return ["", *align_rows(rows, remarks=True), "", *advice, *([self.suggestion] if self.suggestion else [])]
 
-    def _advice(self, what: str) -> str:
+    def _advice(self, what: str) -> str | Text:
         """Return the least number of joined steps or tiles at which enough trips are in flows of the largest k."""
         tried = [found for found in self.coarser if found.what == what]
         best = next((found for found in tried if found.shares[-1] >= ENOUGH), None)
@@ -142,8 +142,14 @@ class Description(TableProperty):
             return ""
         if best is None:
             return f"Even {tried[-1].joined} {what} joined leave less than {ENOUGH:.0%} of the trips in flows of {self.k[-1]}."
-        option = f"{Option('step')}" if what == "time steps" else f"{Option('zones')}"
-        return f"{best.joined} {what} joined have {ENOUGH:.0%} of the trips in flows of {self.k[-1]}; see {option}."
+        return Text(
+            "{joined} {what} joined have {share:.0%} of the trips in flows of {most}; see {option}.",
+            joined=best.joined,
+            what=what,
+            share=ENOUGH,
+            most=self.k[-1],
+            option=Option("step" if what == "time steps" else "zones"),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain values."""

@@ -17,7 +17,7 @@ from crowdveil.comparison.candidates import Candidate
 from crowdveil.comparison.requested_measures import Column, figures_of
 from crowdveil.comparison.samples import few_of
 from crowdveil.engine import timed_tasks
-from crowdveil.errors import CrowdveilError, Reason
+from crowdveil.errors import CrowdveilError, Text
 from crowdveil.guarantees import PeriodBudget, SuppressionBudget
 from crowdveil.measures.od.comparison import Baseline, OdComparison
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
@@ -90,7 +90,7 @@ class Runner:
 
     def __init__(self, data: Flows | Trajectories, name: str, columns: Sequence[Column], seed: int) -> None:
         self.data, self.name, self.columns, self.seed = data, name, columns, seed
-        self.left_out: dict[str, str] = {}
+        self.left_out: dict[str, Text] = {}
         self._baseline = Baseline(data) if isinstance(data, Flows) else None
         self._compared: TrajectoryComparison | None = None
 
@@ -144,7 +144,7 @@ class Runner:
                     measured[asked.label] = asked.measure.of(compared, asked.params)
                 except CrowdveilError as error:
                     measured[asked.label] = None
-                    self.left_out[f"{asked.label} of {candidate.label}"] = Reason(error)
+                    self.left_out[f"{asked.label} of {candidate.label}"] = error.text
             values = measured[asked.label]
             found[column.key] = np.full(steps, np.nan) if values is None else column.of(values)
             if candidate.method.row_semantics == "noisy" and column.key == "S":
@@ -178,8 +178,8 @@ def _seconds_by_step(seconds: float, tasks: Sequence[Sequence[float]], steps: in
     return found
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: BaseException) -> Text:
     """Return why a method is left out, as a sentence."""
     if isinstance(error, CrowdveilError):
-        return Reason(error)
-    return "It needs more memory than there is. Use a smaller sample."
+        return error.text
+    return Text("It needs more memory than there is. Use a smaller sample.")

@@ -1,4 +1,4 @@
-"""Errors that cross from executors to the driver as data: code and text with references, in JSON."""
+"""Errors that cross from executors to the driver as data: as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from crowdveil.errors import ERRORS, CrowdveilError, InputError, Option, ParameterError
+from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError, as_json, from_json
 
 T = TypeVar("T")
 _MARK = "crowdveil-error:"
@@ -17,7 +17,7 @@ def marshal_errors(function: Callable[[Any], T], argument: Any) -> T:
     try:
         return function(argument)
     except CrowdveilError as error:
-        raise RuntimeError(_MARK + json.dumps({"code": error.code, "text": error.text})) from None
+        raise RuntimeError(_MARK + json.dumps(as_json(error.code, error.text))) from None
 
 
 def marshal_errors_of_chunks(function: Callable[[Any], Iterator[T]], chunks: Any) -> Iterator[T]:
@@ -33,7 +33,7 @@ def unmarshal_error(error: Exception) -> Exception:
     _, mark, content = text.partition(_MARK)
     if mark:
         sent, _ = json.JSONDecoder().raw_decode(content)
-        return ERRORS.get(sent["code"], InputError).from_text(sent["text"])
+        return from_json(sent)
     return next((known for words, known in _KNOWN if words in text), error)
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from crowdveil.engine import LocalEngine, use
 from crowdveil.engine.error_marshalling import marshal_errors, marshal_errors_of_chunks, unmarshal_error
 from crowdveil.engine.local import TICK_S
-from crowdveil.errors import InputError, MissingExtraError, Option, ParameterError
+from crowdveil.errors import InputError, MissingExtraError, Option, ParameterError, Text
 from crowdveil.progress import Progress, no_progress
 
 Frame = Any
@@ -137,8 +137,12 @@ class SparkEngine:
             wanted = "a table of Spark's catalog" if by_name else f"a path in the format {table.format}"
             raise InputError(
                 table.name,
-                f"Expected {wanted}, but Spark cannot read it ({type(error).__name__}). Check the name, {Option('table')}, and "
-                "that the connector's jar is on Spark's class path.",
+                Text(
+                    "Expected {wanted}, but Spark cannot read it ({kind}). Check the name, {table}, and that the connector's "
+                    "jar is on Spark's class path.",
+                    wanted=wanted,
+                    kind=type(error).__name__,
+                ),
             ) from error
 
     def _separator(self, path: str) -> str:
@@ -270,7 +274,7 @@ def _check_packages() -> None:
     """Raise unless pyspark is installed, and pandas, which PySpark imports in functions over Arrow tables."""
     for package in ("pyspark", "pandas"):
         if find_spec(package) is None:
-            raise MissingExtraError(package, "spark", str(Option("engine", "spark")))
+            raise MissingExtraError(package, "spark", Option("engine", "spark"))
 
 
 def _start(master: str | None) -> Any:
@@ -281,7 +285,10 @@ def _start(master: str | None) -> Any:
 
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         raise ParameterError(
-            f"{Option('engine', 'spark')} needs Java 17 or newer: install it, or set JAVA_HOME to its folder."
+            Text(
+                "{engine} needs Java 17 or newer: install it, or set JAVA_HOME to its folder.",
+                engine=Option("engine", "spark"),
+            )
         )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf()
@@ -306,7 +313,11 @@ def _start(master: str | None) -> Any:
     except Exception as error:
         raise ParameterError(
             Option("engine", "spark"),
-            f"no session could be started on {conf.get('spark.master')} ({type(error).__name__}). Check {Option('master')}.",
+            Text(
+                "no session could be started on {cluster} ({kind}). Check {master}.",
+                cluster=conf.get("spark.master"),
+                kind=type(error).__name__,
+            ),
         ) from error
 
 

@@ -38,7 +38,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from crowdveil import engine
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import ParameterError, Text
 from crowdveil.experiments.network import RoadNetwork
 from crowdveil.model.arrays import Floats, Ints, Mask, row_slices
 from crowdveil.model.projection import LocalProjection
@@ -328,5 +328,5 @@ def _check_width(network: RoadNetwork, placement: NetworkPlacement) -> None:
     wide = max(network.extent) * placement.unit_m
     if wide > 2e6:
         raise ParameterError(
-            f"the network is {wide / 1000:,.0f} km wide on the globe. Give {Option('unit_m')}, meters a unit."
+            Text("the network is {wide:,.0f} km wide on the globe. Give {unit_m}, meters a unit.", wide=wide / 1000)
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.columns import find_column, need_column
 from crowdveil.io.cropping import in_box, parse_box
 from crowdveil.io.notes import ReadNotes
@@ -31,9 +31,7 @@ def keep_zones(zones: Zones, *, bbox: str | None = None, keep: int | None = None
     """Return the zones whose center is in a box (west,south,east,north), and of these the `keep` outermost on one side."""
     zones.need_location("cropped zones")
     if bbox is None and keep is None:
-        raise ParameterError(
-            Option("bbox"), f"nothing is cropped. Give a box, or a number of zones with {Option('keep')}."
-        )
+        raise ParameterError(Option("bbox"), Text("nothing is cropped. Give a box, or a number of zones with {keep}."))
     inside = np.arange(len(zones))
     if bbox is not None:
         inside = np.flatnonzero(in_box(parse_box(bbox.split(",")), zones.lon, zones.lat))

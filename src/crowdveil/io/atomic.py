@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from crowdveil.errors import Option, OutputError
+from crowdveil.errors import CrowdveilError, OutputError, Text
 
 MARK = ".crowdveil-partial"
 OLD = ".old"
@@ -30,7 +30,10 @@ def new_folder(target: Path, *, overwrite: bool, mark_file: str) -> Iterator[Pat
     temporary = _temporary_path(target)
     with write_errors(target), _parents(target), _in_use(temporary):
         temporary.mkdir()
-        yield temporary
+        try:
+            yield temporary
+        except CrowdveilError as error:  # of reading back
+            raise error.about(target) if error.subject == temporary else error from None
         _move(temporary, target)
 
 
@@ -41,18 +44,18 @@ def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
         return
     if not target.is_dir():
         raise OutputError(
-            target, f"Expected a folder to write to, but this is a file. Name a folder with {Option('output')}."
+            target, Text("Expected a folder to write to, but this is a file. Name a folder with {output}.")
         )
     if not any(target.iterdir()):
         return
     if not overwrite:
         raise OutputError(
             target,
-            f"the folder exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}.",
+            Text("the folder exists. Name another with {output}, or replace it with {overwrite}."),
         )
     if not (target / mark_file).exists():
         raise OutputError(
-            target, f"the folder holds no release, so it is not replaced. Name another with {Option('output')}."
+            target, Text("the folder holds no release, so it is not replaced. Name another with {output}.")
         )
 
 
@@ -78,13 +81,9 @@ def new_files(*targets: str | Path | None, overwrite: bool) -> Iterator[list[Pat
 def check_file(target: Path, *, overwrite: bool) -> None:
     """Raise unless a file can be written to `target`."""
     if target.is_dir():
-        raise OutputError(
-            target, f"Expected a file to write to, but this is a folder. Name a file with {Option('output')}."
-        )
+        raise OutputError(target, Text("Expected a file to write to, but this is a folder. Name a file with {output}."))
     if target.exists() and not overwrite:
-        raise OutputError(
-            target, f"the file exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}."
-        )
+        raise OutputError(target, Text("the file exists. Name another with {output}, or replace it with {overwrite}."))
 
 
 @contextmanager
@@ -112,7 +111,9 @@ def write_errors(target: Path) -> Iterator[None]:
                 target, "the disk is full, so nothing was written. Free some space and run again."
             ) from None
         reason = error.strerror or type(error).__name__
-        raise OutputError(target, f"cannot be written ({reason}). Name another path with {Option('output')}.") from None
+        raise OutputError(
+            target, Text("cannot be written ({reason}). Name another path with {output}.", reason=reason)
+        ) from None
 
 
 _used: set[Path] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
 
@@ -51,13 +51,23 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
             return named
         near = [] if lacks_header(source) else _nearest(named, source)
         hint = f". Did you mean {near[0]}?" if near else f"; {describe_columns(source)}."
-        raise InputError(source.name, f"there is no column {named} for {_option(role)}{hint}")
+        raise InputError(
+            source.name,
+            Text("there is no column {column} for {option}{hint}", column=named, option=_option(role), hint=hint),
+        )
     by_lower = {c.lower(): c for c in reversed(source.columns)}
     for rank, usual in enumerate(USUAL[role]):
         if usual in by_lower:
             refuse_repeated_name([c for c in source.columns if c.lower() == usual], role, source)
             if rank or by_lower[usual] != usual:
-                notes.add(f"column {by_lower[usual]} is taken as {role} (name another with {_option(role)}).")
+                notes.add(
+                    Text(
+                        "column {column} is taken as {as_role} (name another with {option}).",
+                        column=by_lower[usual],
+                        as_role=role,
+                        option=_option(role),
+                    )
+                )
             return by_lower[usual]
     return None
 
@@ -80,8 +90,12 @@ def refuse_repeated_name(columns: list[str], role: str, source: Source) -> None:
     if len(columns) > 1:
         raise InputError(
             source.name,
-            f"columns {' and '.join(columns)} could each be {role}. Name one of them with "
-            f"{_option(role)}, or remove the others.",
+            Text(
+                "columns {columns} could each be {any_role}. Name one of them with {option}, or remove the others.",
+                columns=" and ".join(columns),
+                any_role=role,
+                option=_option(role),
+            ),
         )
 
 
@@ -90,10 +104,16 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
     column = find_column(source, role, named, notes)
     if column is None:
         near = _nearest(USUAL[role][0], source, cutoff=0.5)
-        example = f", such as {Option(role, near[0])}" if near and not lacks_header(source) else f" with {Option(role)}"
+        guessed = bool(near) and not lacks_header(source)
         raise InputError(
             source.name,
-            f"Expected a column {USUAL[role][0]}, but {describe_columns(source)}. Name it{example}.",
+            Text(
+                "Expected a column {column}, but {found}. Name it{how}{option}.",
+                column=USUAL[role][0],
+                found=describe_columns(source),
+                how=", such as " if guessed else " with ",
+                option=Option(role, near[0] if guessed else ""),
+            ),
         )
     return column
 

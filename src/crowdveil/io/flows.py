@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.axes import check_axes
 from crowdveil.io.cropping import crop_zones, parse_crop
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
@@ -78,9 +78,7 @@ def read_flows(
     """
     notes = notes if notes is not None else ReadNotes()
     if (bbox or time_window) and (isinstance(data, Trips) or is_omx(data)):
-        raise ParameterError(
-            f"{Option('bbox')} and {Option('time_window')} crop tables of trips or flows. Leave them out."
-        )
+        raise ParameterError(Text("{bbox} and {time_window} crop tables of trips or flows. Leave them out."))
     if isinstance(data, Trips):
         flows = trips_to_flows(data, step=step, tz=tz, members=members)
     elif is_omx(data):
@@ -118,7 +116,7 @@ def open_rows(
     given = zones_for(source, found, zones, zone_id, notes, crop)
     given = station_zones(source, found, columns, notes) if given is None else given
     if crop.window is not None and found.time is None:
-        raise InputError(Option("time_window"), f"there is no column of times. Name it with {Option('time')}.")
+        raise InputError(Option("time_window"), Text("there is no column of times. Name it with {time}."))
     seconds = resolve_step_seconds(step, found, notes)
     if not found.by_id:
         head = next(source.batches(found.used))
@@ -201,10 +199,9 @@ def resolve_step_seconds(step: str | int | None, columns: OdColumns, notes: Read
     if columns.time is None:
         if step not in (None, "all"):
             raise InputError(
-                f"{Option('step')} needs a column of times, and none was found. Name it with {Option('time')}, "
-                f"or leave {Option('step')} out."
+                Text("{step} needs a column of times, and none was found. Name it with {time}, or leave {step} out.")
             )
         return None
     if step is None and not columns.is_flows:
-        notes.add(f"time steps are one hour long (choose another length with {Option('step')}, or all for one matrix).")
+        notes.add(Text("time steps are one hour long (choose another length with {step}, or all for one matrix)."))
     return step_seconds(DEFAULT_STEP if step is None else step)

@@ -11,7 +11,7 @@ import numpy as np
 from crowdveil.errors import (
     InputError,
     Naming,
-    Option,
+    Text,
     as_command_line,
     as_field,
     counted,
@@ -29,8 +29,8 @@ MANY_DROPPED = 0.05
 class ReadNotes:
     """Notes of readers, shown on the command line and kept in the manifest. They hold no value of the data."""
 
-    texts: list[str] = field(default_factory=list)
-    """One sentence for each assumption, with references to options."""
+    texts: list[str | Text] = field(default_factory=list)
+    """One sentence for each assumption."""
     numbers: dict[str, int] = field(default_factory=dict)
     """The number of values that each sentence is about."""
     dropped: dict[str, int] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class ReadNotes:
     rows: int = 0
     """Rows of the input, where they were counted."""
 
-    def add(self, sentence: str) -> None:
+    def add(self, sentence: str | Text) -> None:
         """Add a sentence, once."""
         if sentence not in self.texts:
             self.texts.append(sentence)
@@ -56,7 +56,7 @@ class ReadNotes:
     def published(self, k: int) -> dict[str, Any]:
         """Return what the manifest says. Numbers are rounded down to a multiple of k: exact ones may be of a single person."""
         kept = sum(n - n % k for n in self.dropped.values())
-        numbers = [f"{render(text, as_field)}: {_rounded(n, k)}." for text, n in self.numbers.items()]
+        numbers = [f"{text}: {_rounded(n, k)}." for text, n in self.numbers.items()]
         return {
             "notes": [*self.messages, *numbers],
             "dropped": {reason: _rounded(n, k) for reason, n in self.dropped.items()},
@@ -66,7 +66,6 @@ class ReadNotes:
     def drop(self, reason: str, rows: int) -> None:
         """Count dropped rows."""
         if rows:
-            reason = render(reason, as_field)
             self.dropped[reason] = self.dropped.get(reason, 0) + rows
 
     @property
@@ -85,7 +84,7 @@ class ReadNotes:
     def sentences(self, naming: Naming = as_command_line) -> list[str]:
         """Return all sentences, with parameters named as `naming` says: warnings first, those about dropped rows last."""
         messages = [*self.warnings(), *(render(text, naming) for text in self.texts)]
-        messages += [f"{render(text, naming)}: {n:,}." for text, n in self.numbers.items()]
+        messages += [f"{text}: {n:,}." for text, n in self.numbers.items()]
         return [
             *messages,
             *(f"dropped {counted(n, 'row')} that {said_of(n, reason)}." for reason, n in self.dropped.items()),
@@ -120,7 +119,7 @@ class Problems:
         name: str,
         drop_invalid: bool,
         notes: ReadNotes,
-        remedy: Callable[[str], str] = lambda reason: "Fix",
+        remedy: Callable[[str], str | Text] = lambda reason: "Fix",
         dropped: str = "them",
     ) -> None:
         """Raise with the first reason, or count the rows as dropped; `remedy` says what to do, as it precedes "them"."""
@@ -128,7 +127,11 @@ class Problems:
             if not drop_invalid:
                 raise InputError(
                     name,
-                    f"{rows_that(self.first[reason], n, reason)}. {remedy(reason)} them, or drop {dropped} with "
-                    f"{Option('drop_invalid')}.",
+                    Text(
+                        "{rows}. {remedy} them, or drop {dropped} with {drop_invalid}.",
+                        rows=rows_that(self.first[reason], n, reason),
+                        remedy=remedy(reason),
+                        dropped=dropped,
+                    ),
                 )
             notes.drop(reason, n)

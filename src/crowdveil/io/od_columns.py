@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.columns import USUAL, describe_columns, find_columns, looks_like_points
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
@@ -120,14 +120,23 @@ def find_od_columns(source: Source, named: Mapping[str, str | None], tiled: bool
             form = "LON,LAT" if by_coordinates else "COLUMN"
             raise InputError(
                 source.name,
-                f"Expected {wanted_text}, but {describe_columns(source)}. Name them with {Option('origin', form)} and "
-                f"{Option('destination', form)}.",
+                Text(
+                    "Expected {wanted}, but {columns}. Name them with {origin} and {destination}.",
+                    wanted=wanted_text,
+                    columns=describe_columns(source),
+                    origin=Option("origin", form),
+                    destination=Option("destination", form),
+                ),
             )
     if found.is_flows and found.weight is not None:
         raise InputError(
             source.name,
-            f"Expected volumes or weights, but there are both (columns {found.volume} and {found.weight}); "
-            f"weights are for trips, so omit {Option('weight')}.",
+            Text(
+                "Expected volumes or weights, but there are both (columns {volume} and {weights}); weights are for "
+                "trips, so omit {weight}.",
+                volume=found.volume,
+                weights=found.weight,
+            ),
         )
     return found
 
@@ -159,8 +168,11 @@ def refuse_unread_volumes(
     if unread:
         raise InputError(
             name,
-            f"Expected one trip per row or a column of volumes, got numbers of unknown meaning in {', '.join(unread[:12])}. "
-            f"Name the volumes with {Option('volume')}, or give {Option('each_row_is_a_trip')}.",
+            Text(
+                "Expected one trip per row or a column of volumes, got numbers of unknown meaning in {unread}. Name the "
+                "volumes with {volume}, or give {each_row_is_a_trip}.",
+                unread=", ".join(unread[:12]),
+            ),
         )
 
 

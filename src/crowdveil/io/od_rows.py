@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Text
 from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import Problems, ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
@@ -24,6 +24,8 @@ from crowdveil.io.person_ids import (
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import (
+    FAR_TIME,
+    FIX_TIMES,
     far_reason,
     far_years,
     note_assumed_zone,
@@ -177,9 +179,9 @@ class OdReader:
         """Raise if rows cannot be used, or count them as dropped."""
         self.problems.settle(self.source.name, drop_invalid, self.notes, self._remedy)
 
-    def _remedy(self, reason: str) -> str:
-        if reason.startswith(NO_TIME):
-            return f"Name the form of the times with {Option('time_format')}, fix"
+    def _remedy(self, reason: str) -> str | Text:
+        if reason.startswith((NO_TIME, FAR_TIME)):
+            return FIX_TIMES
         if reason.startswith(OFF_GLOBE):
             return "Exchange the columns if longitude and latitude are swapped, fix"
         if OUTSIDE in reason and self.problems.count[reason] == self.notes.rows:
@@ -268,7 +270,7 @@ class OdReader:
             return index
         zones = self.names.zones
         if zones is None:
-            raise InputError(f"coordinates need zones. Give {Option('zones')}, such as grid:500m.")
+            raise InputError(Text("coordinates need zones. Give {zones}, such as grid:500m."))
         lon, lat = read_coordinates(batch, self.columns.coordinates(end), self.source.name, problem)
         if self.crop.box is not None:
             crop(self.crop.outside(lon, lat))
@@ -284,9 +286,7 @@ class OdReader:
         if self.crop.box is None:
             return np.zeros(len(index), np.bool_)
         if zones is None or not zones.located:
-            raise InputError(
-                f"{Option('bbox')} needs zones with positions. Give {Option('zones')}, or coordinates of the trips."
-            )
+            raise InputError(Text("{bbox} needs zones with positions. Give {zones}, or coordinates of the trips."))
         outside: Mask = self.crop.outside(zones.lon, zones.lat)[index]
         return outside
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, OutputError, counted, import_extra
+from crowdveil.errors import InputError, OutputError, Text, counted, import_extra
 from crowdveil.io.hdf5 import check_hdf5
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_grouping import note_fractions
@@ -161,7 +161,10 @@ def _zones_of(
     if (index < 0).any():
         raise InputError(
             path,
-            f"{int((index < 0).sum()):,} zones of the lookup are not among the zones. Name another with {Option('origin')}.",
+            Text(
+                "{missing:,} zones of the lookup are not among the zones. Name another with {origin}.",
+                missing=int((index < 0).sum()),
+            ),
         )
     return index, zones
 

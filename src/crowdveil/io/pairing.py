@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import CrowdveilError, InputError, Option, OutputError, counted
+from crowdveil.errors import CrowdveilError, InputError, Option, OutputError, Text, counted
 from crowdveil.io.atomic import new_file, write_errors
 from crowdveil.io.source import open_source
 from crowdveil.io.tables import check_ending, write_table
@@ -53,16 +53,14 @@ def _check_path(file: Path, release: Path, overwrite: bool) -> None:
     if path.is_relative_to(release.resolve()) or (path.parent / MANIFEST_FILE).exists():
         raise OutputError(
             file,
-            f"a pairing is confidential and must not be in the folder of a release. Name another path with {Option('pairing')}.",
+            Text(
+                "a pairing is confidential and must not be in the folder of a release. Name another path with {pairing}."
+            ),
         )
     if file.exists() and not overwrite:
-        raise OutputError(
-            file, f"the file exists. Name another with {Option('pairing')}, or replace it with {Option('overwrite')}."
-        )
+        raise OutputError(file, Text("the file exists. Name another with {pairing}, or replace it with {overwrite}."))
     if file.exists() and not _is_pairing(file):
-        raise OutputError(
-            file, f"the file holds no pairing, so it is not replaced. Name another with {Option('pairing')}."
-        )
+        raise OutputError(file, Text("the file holds no pairing, so it is not replaced. Name another with {pairing}."))
 
 
 def _is_pairing(file: Path) -> bool:
@@ -77,7 +75,7 @@ def write_pairing(file: Path, original: Trajectories, source: Ints | None) -> No
     if source is None:
         raise InputError(
             Option("pairing"),
-            f"this method has no pairing of published and original trajectories. Omit {Option('pairing')}.",
+            Text("this method has no pairing of published and original trajectories. Omit {pairing}."),
         )
     columns: dict[str, Any] = {PUBLISHED: np.arange(1, len(source) + 1), TRAJECTORY: _column(original.ids[source])}
     if not _unique(original):
@@ -113,8 +111,10 @@ def pairing_by_ids(original: Trajectories, published: Trajectories) -> Ints:
     if unknown:
         raise InputError(
             Option("paired_by_id"),
-            f"{counted(unknown, 'published id is', 'published ids are')} not in the original. Expected all of them; "
-            f"give the {Option('pairing')} instead, or neither.",
+            Text(
+                "{ids} not in the original. Expected all of them; give the {pairing} instead, or neither.",
+                ids=counted(unknown, "published id is", "published ids are"),
+            ),
         )
     return np.array(found, np.int64)
 
@@ -129,12 +129,14 @@ def read_pairing(pairing: Any, original: Trajectories, published: list[str]) -> 
     if missing or (needs_user and USER not in source.columns):
         raise InputError(
             file,
-            f"Expected a pairing, but it has no column {(missing or [USER])[0]}; "
-            f"give the file that was written with {Option('pairing')}.",
+            Text(
+                "Expected a pairing, but it has no column {column}; give the file that was written with {pairing}.",
+                column=(missing or [USER])[0],
+            ),
         )
     names = [PUBLISHED, TRAJECTORY, *([USER] if needs_user else [])]
     table = source.read(names, as_is=True)
-    columns = [_texts(table[name], f"{file}, column {name}") for name in names]
+    columns = [_texts(table[name], f"{Path(file).name}, column {name}") for name in names]
     new, old = columns[0], list(zip(*columns[1:], strict=True))
     _refuse(file, len(new) - len(set(new)), "listed more than once as published")
     index = {key: i for i, key in enumerate(keys)}

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, counted
+from crowdveil.errors import InputError, Option, Text, counted
 from crowdveil.io.manifest import read_manifest
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.source import open_source
@@ -40,8 +40,11 @@ def _of_release(folder: Path, zones: Zones) -> BoxPartition:
     if written.has_intervals:
         raise InputError(
             folder,
-            "its rows span intervals of time, so it is not a partition for other data. Make a release with one partition for all "
-            f"time steps ({Option('time_partition', 'stable')}).",
+            Text(
+                "its rows span intervals of time, so it is not a partition for other data. Make a release with one "
+                "partition for all time steps ({time_partition}).",
+                time_partition=Option("time_partition", "stable"),
+            ),
         )
     release = load_flow_release_alone(written, zones, manifest.step_seconds, manifest.time_zone)
     by = manifest.method.parameters.get("stable_by", "all")
@@ -55,8 +58,11 @@ def _of_release(folder: Path, zones: Zones) -> BoxPartition:
     if partition.overlapping_pairs():
         raise InputError(
             folder,
-            "its areas differ from one time step to another. Make a release with one partition for all time steps "
-            f"({Option('time_partition', 'stable')}).",
+            Text(
+                "its areas differ from one time step to another. Make a release with one partition for all time steps "
+                "({time_partition}).",
+                time_partition=Option("time_partition", "stable"),
+            ),
         )
     return partition
 

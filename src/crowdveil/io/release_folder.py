@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from crowdveil.errors import Option, OutputError
+from crowdveil.errors import OutputError, Text
 from crowdveil.io import atomic
 from crowdveil.io.written_release import MANIFEST_FILE
 
@@ -24,7 +24,7 @@ def file_system(address: str) -> tuple[pafs.FileSystem, str]:
         files, path = pafs.FileSystem.from_uri(address)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise OutputError(
-            address, f"Cannot open this address ({type(error).__name__}). Choose another {Option('output')}."
+            address, Text("Cannot open this address ({kind}). Choose another {output}.", kind=type(error).__name__)
         ) from error
     return files, path
 
@@ -50,18 +50,18 @@ class ReleaseFolder:
             return
         files, path = file_system(self.address)
         if files.get_file_info(path).type == pafs.FileType.File:
-            raise OutputError(self.address, f"Expected a folder, got a file. Name another with {Option('output')}.")
+            raise OutputError(self.address, Text("Expected a folder, got a file. Name another with {output}."))
         if not _names(files, path):
             return
         if not self.overwrite:
             raise OutputError(
                 self.address,
-                f"the folder exists. Name another with {Option('output')}, or replace it with {Option('overwrite')}.",
+                Text("the folder exists. Name another with {output}, or replace it with {overwrite}."),
             )
         if MANIFEST_FILE not in _names(files, path):
             raise OutputError(
                 self.address,
-                f"the folder holds no release, so it is not replaced. Name another with {Option('output')}.",
+                Text("the folder holds no release, so it is not replaced. Name another with {output}."),
             )
 
     @contextmanager

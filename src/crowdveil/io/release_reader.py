@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option, counted
+from crowdveil.errors import InputError, Option, Text, counted
 from crowdveil.io.times import read_seconds
 from crowdveil.io.values import one_array
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
@@ -125,9 +125,12 @@ def read_intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Inte
     first, last = np.searchsorted(start, t), np.searchsorted(end, until)
     if len(t) and not (np.all(np.isin(t, start)) and np.all(np.isin(until, end))):
         raise InputError(
-            written.folder, "an interval of a row does not begin and end with a time step. Verify the release, or read it with "
-            f"the {Option('step')} and {Option('tz')} that it was made with."
-        )  # fmt: skip
+            written.folder,
+            Text(
+                "an interval of a row does not begin and end with a time step. Verify the release, or read it with the "
+                "{step} and {tz} that it was made with."
+            ),
+        )
     return Intervals(start, end, np.cumsum([0, *counts]), first, last + 1)
 
 
@@ -156,8 +159,11 @@ def _times(written: WrittenRelease, table: pa.Table, flows: Flows | None) -> Int
     if len(column) and flows.steps != 1:
         raise InputError(
             written.folder,
-            f"the release has no time steps, but the original has {flows.steps:,}; "
-            f"read the original with {Option('step', 'all')}.",
+            Text(
+                "the release has no time steps, but the original has {steps:,}; read the original with {step}.",
+                steps=flows.steps,
+                step=Option("step", "all"),
+            ),
         )
     return np.repeat(flows.t[:1], len(column))
 

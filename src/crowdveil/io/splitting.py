@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Text
 from crowdveil.io.source import Source
 from crowdveil.model.arrays import Mask
 from crowdveil.model.trajectories import Trajectories
@@ -21,7 +21,9 @@ _YES, _NO = ("1", "true", "yes"), ("0", "false", "no")
 def read_flags(source: Source, column: str) -> Mask:
     """Return whether each row of a table is part of a ride: 1, true or yes, or 0, false or no."""
     if column not in source.columns:
-        raise InputError(source.name, f"there is no column {column}. Name one that exists with {Option('split_by')}.")
+        raise InputError(
+            source.name, Text("there is no column {column}. Name one that exists with {split_by}.", column=column)
+        )
     text = pc.utf8_lower(pc.utf8_trim_whitespace(source.read([column]).column(column).cast(pa.string())))
     known = pc.is_in(text, pa.array([*_YES, *_NO]))
     wrong = len(text) - int(pc.sum(known).as_py() or 0)
@@ -40,8 +42,10 @@ def split_rides(data: Trajectories, flags: Mask) -> Trajectories:
     """
     if data.k_unit != "people" or data.row is None:
         raise InputError(
-            "rides are split from trajectories of known people or vehicles, which k counts. Name their column with "
-            f"{Option('user')}."
+            Text(
+                "rides are split from trajectories of known people or vehicles, which k counts. Name their column with "
+                "{user}."
+            )
         )
     inside = flags[data.row]
     begins = inside.copy()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import Option
+from crowdveil.errors import Text
 from crowdveil.io.columns import find_columns
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
@@ -55,15 +55,22 @@ def station_columns(source: Source, columns: OdColumns, named: Mapping[str, str 
 def zones_of_positions(found: pa.Table | None, columns: OdColumns, notes: ReadNotes) -> Zones | None:
     """Return the zones of stations from the rows of each id and position, with a note; None if they are no stations."""
     zones = None if found is None else _stations(found)
-    choices = f"{Option('zones')}, also as voronoi:FILE, grid:500m or h3:8"
     if zones is None:
         notes.add(
-            f"the ids of origins and destinations have no fixed positions, so their positions are not used; give {choices}."
+            Text(
+                "the ids of origins and destinations have no fixed positions, so their positions are not used; give {zones}, "
+                "also as voronoi:FILE, grid:500m or h3:8."
+            )
         )
         return None
     notes.add(
-        f"each id in columns {columns.origin} and {columns.destination} has one position: they are stations, and their Voronoi "
-        f"cells are the zones. Outlines show which stations the data has; choose other zones with {choices}."
+        Text(
+            "each id in columns {origins} and {destinations} has one position: they are stations, and their Voronoi cells "
+            "are the zones. Outlines show which stations the data has; choose other zones with {zones}, also as "
+            "voronoi:FILE, grid:500m or h3:8.",
+            origins=columns.origin,
+            destinations=columns.destination,
+        )
     )
     return zones
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from crowdveil.errors import Option, OutputError
+from crowdveil.errors import Option, OutputError, Text
 from crowdveil.io.atomic import new_file
 from crowdveil.io.times import iso_times
 from crowdveil.model.flows import Flows
@@ -39,14 +39,19 @@ def check_ending(path: Path, *more: str, option: str = "output") -> None:
     endings = (*_ENDINGS, *more)
     if path.suffix.lower() not in endings:
         raise OutputError(
-            path, f"Expected a name that ends in {' or '.join(endings)}. Name another with {Option(option)}."
+            path,
+            Text(
+                "Expected a name that ends in {endings}. Name another with {option}.",
+                endings=" or ".join(endings),
+                option=Option(option),
+            ),
         )
 
 
 def check_picture(path: str | Path) -> None:
     """Raise unless the suffix of the name is .png."""
     if Path(path).suffix.lower() != ".png":
-        raise OutputError(path, f"Expected a name that ends in .png. Name another with {Option('plot')}.")
+        raise OutputError(path, Text("Expected a name that ends in .png. Name another with {plot}."))
 
 
 def write_table(table: pa.Table, path: Path, *, as_input: bool = False) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.values import one_array
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.time_axis import DAY_S
@@ -121,15 +121,20 @@ def unit_of(array: Any, what: str) -> str:
     if any(low <= usual < high for low, high in _DATES) and bool(np.all(values == np.floor(values))):
         raise InputError(
             what,
-            f"the numbers could be dates such as 20240131 or times since 1970. Give {Option('time_format')}, such as %Y%m%d, "
-            "or seconds.",
+            Text(
+                "the numbers could be dates such as 20240131 or times since 1970. Give {time_format}, such as %Y%m%d, or "
+                "seconds."
+            ),
         )
     low, high = float(values.min()), float(values.max())
     if _EXCEL_DAYS[0] <= low and high < _EXCEL_DAYS[1] and high - low <= _EXCEL_SPREAD_DAYS:
         raise InputError(
             what,
-            f"the numbers could be days of a spreadsheet or seconds. Give {Option('time_format', 'excel')}, or "
-            f"{Option('time_format', 'seconds')}.",
+            Text(
+                "the numbers could be days of a spreadsheet or seconds. Give {time_format}, or {seconds}.",
+                time_format=Option("time_format", "excel"),
+                seconds=Option("time_format", "seconds"),
+            ),
         )
     refuse_mixed(values, what)
     return _unit_by_size(usual)
@@ -149,8 +154,12 @@ def refuse_mixed(values: Floats, what: str, unit: str | None = None) -> None:
         others = [name for name in TICKS if name in (low, high, unit)]
         raise InputError(
             what,
-            f"some numbers have the size of {others[0]} and some of {others[-1]} since 1970. Write all of them in one "
-            f"unit, or name it with {Option('time_format')}.",
+            Text(
+                "some numbers have the size of {one} and some of {other} since 1970. Write all of them in one "
+                "unit, or name it with {time_format}.",
+                one=others[0],
+                other=others[-1],
+            ),
         )
 
 

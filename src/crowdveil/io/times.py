@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.time_forms import (
     EXCEL,
@@ -180,11 +180,17 @@ def time_column(t: Ints, tz: str, *, as_text: bool) -> Any:
 def note_assumed_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
     """Note that times without a zone are read as UTC, unless the user gave a zone."""
     if tz == "UTC":
-        notes.add(f"times in column {column} name no zone and are read as UTC (give their zone with {Option('tz')}).")
+        notes.add(
+            Text(
+                "times in column {column} name no zone and are read as UTC (give their zone with {tz}).", column=column
+            )
+        )
 
 
-_YEARS = "before 1970 or after 2100"
+FAR_TIME = "have a time before 1970 or after 2100"
 _SPREAD_YEARS = 100
+FIX_TIMES = Text("Name the form of the times with {time_format}, fix")
+"""What to do about times that cannot be used; "them" follows."""
 
 
 def note_clock_changes(notes: ReadNotes, column: str | None, tz: str, missing: int, twice: int) -> None:
@@ -218,7 +224,7 @@ def far_years(times: Seconds, form: TimeForm) -> Mask | None:
 
 def far_reason(column: str | None) -> str:
     """Return the reason why rows with such times are unusable."""
-    return f"have a time {_YEARS} in column {column} (if it is right, give {Option('time_format')})"
+    return f"{FAR_TIME} in column {column}"
 
 
 def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:
@@ -226,8 +232,11 @@ def refuse_spread(first: int, last: int, form: TimeForm, what: str) -> None:
     if form.given is None and last - first > _SPREAD_YEARS * 366 * DAY_S:
         raise InputError(
             what,
-            f"times are more than {_SPREAD_YEARS} years apart, so some are probably misread. Fix them, or name their form "
-            f"with {Option('time_format')}.",
+            Text(
+                "times are more than {most} years apart, so some are probably misread. Fix them, or name their "
+                "form with {time_format}.",
+                most=_SPREAD_YEARS,
+            ),
         )
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, counted
+from crowdveil.errors import InputError, Text, counted
 from crowdveil.io.columns import describe_columns, find_column, looks_like_trips, need_column
 from crowdveil.io.notes import Problems, ReadNotes
 from crowdveil.io.person_ids import normalized_ids
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm
 from crowdveil.io.times import (
+    FIX_TIMES,
     Seconds,
     far_reason,
     far_years,
@@ -67,8 +68,10 @@ def find_point_columns(
     if lat is None and lon is None and looks_like_trips(source):
         raise InputError(
             source.name,
-            "Expected the points of trajectories, but it holds trips from an origin to a destination. Use a method for flows, "
-            f"such as joint, or name the columns of points with {Option('lat')} and {Option('lon')}.",
+            Text(
+                "Expected the points of trajectories, but it holds trips from an origin to a destination. Use a method "
+                "for flows, such as joint, or name the columns of points with {lat} and {lon}."
+            ),
         )
     needed = [need_column(source, role, name, notes) for role, name in (("lat", lat), ("lon", lon), ("time", time))]
     ids = [find_column(source, role, name, notes) for role, name in (("trajectory", trajectory), ("user", user))]
@@ -76,8 +79,10 @@ def find_point_columns(
     if columns.trajectory is None and columns.user is None:
         raise InputError(
             source.name,
-            f"Expected a column trajectory_id or user_id, but {describe_columns(source)}; "
-            f"name it with {Option('trajectory')} or {Option('user')}.",
+            Text(
+                "Expected a column trajectory_id or user_id, but {columns}; name it with {trajectory} or {user}.",
+                columns=describe_columns(source),
+            ),
         )
     if columns.trajectory is None:
         notes.add("there is no column of trajectories: all points of a user are one trajectory.")
@@ -162,11 +167,11 @@ def settle_points(
 ) -> None:
     """Raise if points cannot be used, or count them as dropped; `swapped`: longitudes and latitudes seem to be."""
 
-    def remedy(reason: str) -> str:
-        if reason == no_value_reason(columns.time):
-            return f"Name the form of the times with {Option('time_format')}, fix"
+    def remedy(reason: str) -> str | Text:
+        if reason in (no_value_reason(columns.time), far_reason(columns.time)):
+            return FIX_TIMES
         if swapped and reason not in map(no_value_reason, columns.ids):
-            return f"Exchange {Option('lon')} and {Option('lat')}, which look swapped, fix"
+            return Text("Exchange {lon} and {lat}, which look swapped, fix")
         return "Fix"
 
     problems.settle(source.name, drop_invalid, notes, remedy, "their trajectories")

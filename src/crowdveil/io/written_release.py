@@ -112,7 +112,7 @@ class WrittenRelease:
         if rows is not None:
             values = values.slice(rows.start, rows.stop - rows.start)
         if is_time:
-            return read_seconds(values, f"{self.folder}, column {name}").values
+            return read_seconds(values, f"{self.folder.name}, column {name}").values
         return one_array(values).to_numpy(zero_copy_only=False)
 
     def values(self, name: str) -> Any:
@@ -126,7 +126,9 @@ class WrittenRelease:
 
         Rows without a time are one step, `NO_TIME`.
         """
-        steps: tuple[Ints, Ints] = self.cached("t", lambda: _steps_of(self.values("t"), f"{self.folder}, column t"))
+        steps: tuple[Ints, Ints] = self.cached(
+            "t", lambda: _steps_of(self.values("t"), f"{self.folder.name}, column t")
+        )
         return steps
 
     @property
@@ -137,7 +139,7 @@ class WrittenRelease:
     def row_intervals(self) -> tuple[Ints, Ints]:
         """Return start and end of each row, where rows have intervals."""
         times, step = self.row_steps()
-        ends, end = self.cached("until", lambda: _steps_of(self.values("until"), f"{self.folder}, column until"))
+        ends, end = self.cached("until", lambda: _steps_of(self.values("until"), f"{self.folder.name}, column until"))
         return times[step], ends[end]
 
     def row_spans(self) -> tuple[Ints, Ints, Ints]:
@@ -156,7 +158,7 @@ class WrittenRelease:
         if "until" not in self.steps.column_names:
             raise InputError(self.folder, "the table of time steps has no column until.")
         times, step = self.listed_steps()
-        ends, end = _steps_of(self.steps["until"], f"{self.folder}, column until of the time steps")
+        ends, end = _steps_of(self.steps["until"], f"{self.folder.name}, column until of the time steps")
         return times[step], ends[end]
 
     def row_windows(self) -> Ints:
@@ -180,7 +182,7 @@ class WrittenRelease:
         """Return the time steps of the table of time steps, and the index of each row's step."""
         if "t" not in self.steps.column_names:
             raise InputError(self.folder, "the table of time steps has no column t.")
-        return _steps_of(self.steps["t"], f"{self.folder}, column t of the time steps")
+        return _steps_of(self.steps["t"], f"{self.folder.name}, column t of the time steps")
 
     def listed(self, column: str) -> tuple[Ints, Mask]:
         """Return a column of the table of time steps (0 where null), and where it is given."""

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, counted, rows_named, rows_that
+from crowdveil.errors import InputError, Option, Text, counted, rows_named, rows_that
 from crowdveil.io.columns import (
     USUAL,
     describe_columns,
@@ -128,13 +128,21 @@ def read_tile_values(
         if len(others) != 1:
             raise InputError(
                 name,
-                f"Expected one column of weights besides the ids, but there are {len(others)}. Name it with "
-                f"{Option('weight_column')}.",
+                Text(
+                    "Expected one column of weights besides the ids, but there are {others}. Name it with {weight_column}.",
+                    others=len(others),
+                ),
             )
         column = others[0]
     elif column not in table.column_names:
         raise InputError(
-            name, f"there is no column {column} for {Option(option)}. Name one of {', '.join(table.column_names)}."
+            name,
+            Text(
+                "there is no column {column} for {option}. Name one of {columns}.",
+                column=column,
+                option=Option(option),
+                columns=", ".join(table.column_names),
+            ),
         )
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)
@@ -157,7 +165,12 @@ def read_tile_labels(
     table, _, name = read_shapes(data, notes)
     if column not in table.column_names:
         raise InputError(
-            name, f"there is no column {column} for {Option('reference')}. Name one of {', '.join(table.column_names)}."
+            name,
+            Text(
+                "there is no column {column} for {reference}. Name one of {columns}.",
+                column=column,
+                columns=", ".join(table.column_names),
+            ),
         )
     ids = _ids(table, len(table), name, zone_id, False, notes)
     found = np.full(len(zones), None, dtype=object)
@@ -238,7 +251,9 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
 
             table, shapes, crs, layers = read_geopackage(path)
             if layers > 1:
-                notes.add(f"{path} holds {layers} layers of features: the first is read.")
+                notes.add(
+                    Text("{path} holds {layers} layers of features: the first is read.", path=path, layers=layers)
+                )
         else:
             table, shapes, crs = read_with_gdal(path)
     except (
@@ -283,12 +298,16 @@ def _ids(table: pa.Table, rows: int, name: str, zone_id: str | None, numbered: b
         same = [c for c in table.column_names if c.lower() == usual]
         refuse_repeated_name(same, "zone_id", Source(name, table.schema))
         if table[column].null_count == 0 and len(table[column].unique()) == len(table):
-            notes.add(f"column {column} of the zones is taken as their id (name another with {Option('zone_id')}).")
+            notes.add(
+                Text("column {column} of the zones is taken as their id (name another with {zone_id}).", column=column)
+            )
             return _text_ids(table, column, name)
         _refuse_invalid_ids(table[column], column, name)
     if not numbered and rows:
         columns = f"columns {', '.join(table.column_names[:12])}" if table.num_columns else "no columns"
-        raise InputError(name, f"Expected a column of zone ids, got {columns}. Name it with {Option('zone_id')}.")
+        raise InputError(
+            name, Text("Expected a column of zone ids, got {columns}. Name it with {zone_id}.", columns=columns)
+        )
     notes.add("the zones have no column of ids: they are numbered from 1.")
     return [str(i + 1) for i in range(rows)]
 
@@ -300,7 +319,7 @@ def _refuse_invalid_ids(values: Any, column: str, name: str) -> None:
     codes, rows = values.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False), len(values)
     first = np.zeros(rows, bool)
     first[np.unique(codes, return_index=True)[1]] = True
-    remedy = f"give each zone one, or name another column with {Option('zone_id')}"
+    remedy = Text("give each zone one, or name another column with {zone_id}")
     bad = ~first | values.is_null().to_numpy()
     refuse_rows(name, bad, f"have a missing or repeated id in column {column}", remedy)
 
@@ -358,11 +377,11 @@ def _without_empty_parts(shapes: Labels) -> Labels:
     return shapes
 
 
-def refuse_rows(name: str, bad: Any, what: str, remedy: str = "fix or remove them") -> None:
+def refuse_rows(name: str, bad: Any, what: str, remedy: str | Text = "fix or remove them") -> None:
     """Raise if rows are bad; `what` follows "rows that"."""
     rows = np.flatnonzero(bad) + 1
     if len(rows):
-        raise InputError(name, f"{rows_that(rows.tolist(), len(rows), what)}; {remedy}.")
+        raise InputError(name, Text("{rows}; {remedy}.", rows=rows_that(rows.tolist(), len(rows), what), remedy=remedy))
 
 
 def _refuse_commas(table: pa.Table, column: str, name: str) -> None:
@@ -401,8 +420,11 @@ def _from_centroids(table: pa.Table, name: str, zone_id: str | None, numbered: b
     if looks_like_trips(source):
         raise InputError(
             name,
-            "Expected zones, but it holds trips from an origin to a destination. Give a file of zones, or leave the zones out "
-            f"and give {Option('zones', 'grid:500m')} for trips with coordinates.",
+            Text(
+                "Expected zones, but it holds trips from an origin to a destination. Give a file of zones, or leave the "
+                "zones out and give {zones} for trips with coordinates.",
+                zones=Option("zones", "grid:500m"),
+            ),
         )
     named = [find_column(source, role, None, notes) for role in ("lon", "lat")]
     columns = [column for column in named if column is not None]

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pyarrow.parquet as pq
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Text
 from crowdveil.io.written_release import WrittenRelease, read_release
 from crowdveil.ledger.content import SourceRecords
 from crowdveil.ledger.store import Ledger, Line
@@ -164,7 +164,12 @@ def find_entry(ledger: Ledger, number: int) -> Entry:
         if entry.entry == number:
             return entry
     raise InputError(
-        ledger.folder, f"there is no entry {number}. List the entries with crowdveil ledger list {ledger.folder}."
+        ledger.folder,
+        Text(
+            "there is no entry {number}. List the entries with crowdveil ledger list {folder}.",
+            number=number,
+            folder=ledger.folder,
+        ),
     )
 
 

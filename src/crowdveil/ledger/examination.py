@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option, counted
+from crowdveil.errors import InputError, Option, Text, counted
 from crowdveil.io.manifest import LedgerEntry
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.ledger.alignment import Covered, align
@@ -210,8 +210,11 @@ def connected(
     if apart and not independent:
         raise InputError(
             Option("ledger"),
-            f"Expected the records of {entry_label(apart[0])}, which is of the same period, but most are not in this input. Give "
-            f"the data in the form of that release, or state with {Option('independent')} that they are other trips.",
+            Text(
+                "Expected the records of {apart}, which is of the same period, but most are not in this input. Give the "
+                "data in the form of that release, or state with {independent} that they are other trips.",
+                apart=entry_label(apart[0]),
+            ),
         )
     return [comparable[number] for number in sorted(near)]
 

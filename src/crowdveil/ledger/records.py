@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.omx import is_omx, omx_file
 from crowdveil.io.original_rows import flow_of_rows, reader_over
@@ -125,8 +125,10 @@ def people_without_ids(name: object) -> InputError:
     """Return the error about flows whose people are counted but not known."""
     return InputError(
         name,
-        "people of different flows may be the same, so that the ledger cannot count those of a difference. Give trips with a "
-        f"column of people ({Option('user')}), or flows whose k counts trips.",
+        Text(
+            "people of different flows may be the same, so that the ledger cannot count those of a difference. Give "
+            "trips with a column of people ({user}), or flows whose k counts trips."
+        ),
     )
 
 

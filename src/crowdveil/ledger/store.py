@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from crowdveil.errors import InputError, Option, OutputError
+from crowdveil.errors import InputError, Option, OutputError, Text
 from crowdveil.io.atomic import sync_folder, write_errors
 from crowdveil.io.written_release import file_hash
 
@@ -207,6 +207,9 @@ def open_ledger(folder: Path | str) -> Ledger:
     """Open a ledger that a run names; raise where there is none."""
     if not Path(folder).exists():
         raise InputError(
-            Option("ledger"), f"there is no folder {folder}. Make a ledger with crowdveil ledger init {folder}."
+            Option("ledger"),
+            Text(
+                "there is no folder {folder}. Make a ledger with crowdveil ledger init {folder}.", folder=Path(folder)
+            ),
         )
     return Ledger(folder)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from crowdveil.errors import GuaranteeViolatedError, InputError, Option, counted
+from crowdveil.errors import GuaranteeViolatedError, InputError, Text, counted
 from crowdveil.ledger.entries import Entry, entries, entry_label, find_entry
 from crowdveil.ledger.examination import MOST_LEAKS, MOST_ROWS, Examination
 from crowdveil.ledger.store import Ledger, Line
@@ -133,19 +133,30 @@ def refuse(name: str, examination: Examination) -> None:
         changed = counted(len(examination.changes), "row")
         raise GuaranteeViolatedError(
             name,
-            f"it was not published, since {changed} of the same areas and time as in earlier releases changed by fewer than "
-            f"{worst['needed']:,} {examination.unit}; the smallest: {sentence(worst, examination.unit, 3)}. Keep their values "
-            f"with {Option('keep_unchanged')}, derive it from an earlier release, or see crowdveil ledger explain.",
+            Text(
+                "it was not published, since {changed} of the same areas and time as in earlier releases changed by fewer "
+                "than {needed:,} {unit}; the smallest: {example}. Keep their values with {keep_unchanged}, derive it "
+                "from an earlier release, or see crowdveil ledger explain.",
+                changed=changed,
+                needed=worst["needed"],
+                unit=examination.unit,
+                example=sentence(worst, examination.unit, 3),
+            ),
         )
     rows = sum(result.leaking_rows.values())
-    changed = (
-        f"If the data were corrected, keep values with {Option('keep_unchanged')}. " if examination.changes else ""
-    )
+    keep = Text("If the data were corrected, keep values with {keep_unchanged}. ") if examination.changes else ""
     raise GuaranteeViolatedError(
         name,
-        f"it was not published, since with earlier releases sets of fewer than {worst['needed']:,} {examination.unit} can be "
-        f"derived from {counted(rows, 'row')}; the smallest: {sentence(worst, examination.unit, 3)}. {changed}"
-        "Derive it from the earlier release (crowdveil derive), or see crowdveil ledger explain.",
+        Text(
+            "it was not published, since with earlier releases sets of fewer than {needed:,} {unit} can be derived from "
+            "{rows}; the smallest: {example}. {keep}Derive it from the earlier release (crowdveil derive), or see "
+            "crowdveil ledger explain.",
+            needed=worst["needed"],
+            unit=examination.unit,
+            rows=counted(rows, "row"),
+            example=sentence(worst, examination.unit, 3),
+            keep=keep,
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, Text
 from crowdveil.kernels._types import AnyArray, Bytes, Floats, Indices, Ints, Mask, Small, Words
 
 Labels = AnyArray
@@ -74,7 +74,7 @@ class Sent:
         self.__dict__.update(refreeze(state))
 
 
-def require(condition: bool | np.bool_, message: str) -> None:
+def require(condition: bool | np.bool_, message: str | Text) -> None:
     """Raise `InputError(message)` unless `condition` holds."""
     if not condition:
         raise InputError(message)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.model.arrays import Ints, group_sums, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, rounded
 from crowdveil.model.time_axis import TimeAxis, period_seconds
@@ -24,7 +24,9 @@ def fold_steps(flows: Flows, period: str) -> Flows:
     if seconds % flows.step_s:
         raise ParameterError(
             Option("fold"),
-            f"a period must be whole time steps, of {flows.step_s:,} seconds. Choose another {Option('step')}.",
+            Text(
+                "a period must be whole time steps, of {step_s:,} seconds. Choose another {step}.", step_s=flows.step_s
+            ),
         )
     if flows.steps == 0:
         return flows

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels
 from crowdveil.model.globe import MOST_LATITUDE, Box, cut_at_date_line, near
 from crowdveil.model.projection import LocalProjection
@@ -29,14 +29,19 @@ def grid_over(box: Box, size_m: float, most: int = MAX_TILES) -> Grid:
     x, y = projection.to_plane(*box.outline())
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ParameterError(
-            f"a grid cannot cover points all around the globe. Leave out far points with {Option('bbox')}, or use H3 cells."
+            Text("a grid cannot cover points all around the globe. Leave out far points with {bbox}, or use H3 cells.")
         )
     x0, y0 = np.floor(x.min() / size_m) * size_m, np.floor(y.min() / size_m) * size_m
     columns, rows = int((x.max() - x0) // size_m) + 1, int((y.max() - y0) // size_m) + 1
     if columns * rows > most:
         raise ParameterError(
-            f"a grid of {size_m:g} m over these points has {columns * rows:,} tiles, and at most {most:,} are "
-            f"possible. Choose larger tiles, or leave out far points with {Option('bbox')}."
+            Text(
+                "a grid of {size_m:g} m over these points has {tiles:,} tiles, and at most {most:,} are possible. Choose "
+                "larger tiles, or leave out far points with {bbox}.",
+                size_m=size_m,
+                tiles=columns * rows,
+                most=most,
+            )
         )
     return Grid(projection, float(x0), float(y0), float(size_m), columns, rows)
 

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option, ParameterError, rows_named
+from crowdveil.errors import InputError, Option, ParameterError, Text, rows_named
 from crowdveil.kernels.od.ward import ward_merges
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
 from crowdveil.model.hierarchy import Hierarchy, tiles_first
@@ -90,8 +90,11 @@ def quadtree(zones: Zones) -> Hierarchy:
     """
     if zones.kind != "grid" or zones.column is None or zones.row is None:
         raise InputError(
-            f"a quadtree needs a square grid of zones, but these are of kind {zones.kind}. Make one with "
-            f"{Option('zones', 'grid:500m')}."
+            Text(
+                "a quadtree needs a square grid of zones, but these are of kind {kind}. Make one with {zones}.",
+                kind=zones.kind,
+                zones=Option("zones", "grid:500m"),
+            )
         )
     _need_tiles(zones)
     column, row = zones.column, zones.row
@@ -105,7 +108,11 @@ def h3(zones: Zones) -> Hierarchy:
     """Build the parents of H3 cells at every coarser resolution, and one root above the cells of resolution 0."""
     if zones.kind != "h3":
         raise InputError(
-            f"an H3 tree needs H3 cells as zones, but these are of kind {zones.kind}. Make them with {Option('zones', 'h3:8')}."
+            Text(
+                "an H3 tree needs H3 cells as zones, but these are of kind {kind}. Make them with {zones}.",
+                kind=zones.kind,
+                zones=Option("zones", "h3:8"),
+            )
         )
     _need_tiles(zones)
     cells = _h3_cells(zones)
@@ -113,7 +120,10 @@ def h3(zones: Zones) -> Hierarchy:
     finest = int(resolutions.max())
     require(
         bool(np.all(resolutions == finest)),
-        f"an H3 tree needs cells of one resolution, but the zones have several. Make them with {Option('zones', 'h3:8')}.",
+        Text(
+            "an H3 tree needs cells of one resolution, but the zones have several. Make them with {zones}.",
+            zones=Option("zones", "h3:8"),
+        ),
     )
     return Hierarchy.from_units([_h3_parents(cells, r) for r in range(finest, -1, -1)], "h3")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option, rows_that
+from crowdveil.errors import InputError, Option, Text, rows_that
 from crowdveil.model.arrays import (
     Floats,
     Indices,
@@ -113,8 +113,10 @@ class Zones(Tabular):
         if repeated:
             raise InputError(
                 Option("zones"),
-                f"ids must be unique, but {rows_that(repeated, len(repeated), 'repeat an earlier id')}; "
-                f"name another id column with {Option('zone_id')}.",
+                Text(
+                    "ids must be unique, but {repeated}; name another id column with {zone_id}.",
+                    repeated=rows_that(repeated, len(repeated), "repeat an earlier id"),
+                ),
             )
         object.__setattr__(self, "_index", index)
 
@@ -203,6 +205,9 @@ class Zones(Tabular):
         """Raise unless the tiles' positions are known."""
         if not self.located:
             raise InputError(
-                f"{purpose} need the positions of the zones, but only their ids are known. Give {Option('zones')}, "
-                "such as grid:500m for data with coordinates."
+                Text(
+                    "{purpose} need the positions of the zones, but only their ids are known. Give {zones}, such as grid:500m "
+                    "for data with coordinates.",
+                    purpose=purpose,
+                )
             )

@@ -14,7 +14,7 @@ from crowdveil.analysis.land_use import Clustering, LandUse
 from crowdveil.analysis.profiles import Profiles, shown
 from crowdveil.analysis.reconstruction import Reconstruction
 from crowdveil.analysis.topics import Topics
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Text
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.zones import Zones
@@ -24,7 +24,6 @@ RELEASED, ORIGINAL = "#0072b2", "#d55e00"
 """Blue and orange, as in the paper."""
 BORDER = "#ffffff"
 HATCH: dict[str, Any] = {"facecolor": "none", "edgecolor": "#c4c4c4", "hatch": "/////", "linewidth": 0}
-_GIVE_ZONES = f"give the zones of the release with {Option('zones')}."
 MAX_PROFILES, MAX_TOPICS = 6, 6
 """Number in one plot; the largest are drawn."""
 
@@ -57,7 +56,7 @@ def flows(found: Reconstruction, file: Path) -> None:
 def profiles(found: Profiles, file: Path) -> None:
     """Draw the largest profiles one above the other, of the release and of the original."""
     if not len(found):
-        raise InputError(f"there is no profile to draw. Lower {Option('least_trips')}.")
+        raise InputError(Text("there is no profile to draw. Lower {least_trips}."))
     chosen = found.largest(MAX_PROFILES)
     figure = new_figure(10, 1.0 + 1.35 * len(chosen))
     axes = np.atleast_1d(figure.subplots(len(chosen), 1, sharex=True))
@@ -168,7 +167,7 @@ def _rings(zones: Zones, which: Ints) -> tuple[list[Floats], Ints]:
 
     shapes = zones.outlines(which.astype(np.int32)) if zones.located else np.full(len(which), None, dtype=object)
     if not np.all(np.isin(shapely.get_type_id(shapes), (3, 6))):
-        raise InputError(f"a map needs the outlines of the zones; {_GIVE_ZONES}")
+        raise InputError(Text("a map needs the outlines of the zones; give the zones of the release with {zones}."))
     plane = shapely.simplify(zones.projection.polygons_to_plane(shapes), 25)
     parts, of = shapely.get_parts(plane, return_index=True)
     keep = ~shapely.is_empty(parts)
@@ -257,7 +256,7 @@ def _arrows(axis: Any, found: Topics, topic: int, color: str) -> None:
     """Draw main flows as arrows between centers, wider for more trips; a ring for a flow inside its zone."""
     zones = found.study.zones
     if not zones.located:
-        raise InputError(f"a map needs the positions of the zones; {_GIVE_ZONES}")
+        raise InputError(Text("a map needs the positions of the zones; give the zones of the release with {zones}."))
     if zones.kind == "centroids":
         axis.plot(*(c / 1000 for c in zones.xy), ".", color="#bbbbbb", markersize=3)
     else:

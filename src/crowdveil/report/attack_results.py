@@ -16,7 +16,7 @@ from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
-from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, render
+from crowdveil.errors import InputError, Option, ParameterError, Text, as_command_line, counted, render
 from crowdveil.io.tables import write_json_or_table
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.tabular import Tabular, align_rows
@@ -73,9 +73,7 @@ class AttackResults(Tabular):
         if after is not None:
             notes.append("Before → after: in the original, and in the release.")
             if not after.paired:
-                said = (
-                    f"No pairing was given ({Option('pairing')}): risks after count every matching trajectory as found."
-                )
+                said = Text("No pairing was given ({pairing}): risks after count every matching trajectory as found.")
                 notes.append(render(said, as_command_line))
         if any(not side.average.exact for sides in self.risks.values() for side in sides if side is not None):
             notes.append("Random knowledge: an estimate; its 95 % confidence interval is in the JSON.")
@@ -226,7 +224,7 @@ def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -
     """Return the unit of an attack, people or trajectories, as requested or as known."""
     if wanted == "people" and data.k_unit != "people":
         raise ParameterError(
-            Option("units"), f"people are not known. Name their column with {Option('user')}, or omit units."
+            Option("units"), Text("people are not known. Name their column with {user}, or omit units.")
         )
     known = data.k_unit == "people" and (release is None or release.person is not None)
     return "people" if wanted == "people" or (wanted == "auto" and known) else "trajectories"

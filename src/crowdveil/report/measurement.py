@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.errors import CrowdveilError, InputError, Naming, Reason, as_argument, reason_as
+from crowdveil.errors import CrowdveilError, InputError, Naming, Text, as_argument, render
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_json_or_table
 from crowdveil.io.times import step_times, time_column
@@ -50,7 +50,7 @@ class Measurement(Tabular):
     original: Flows | Trajectories
     scores: tuple[Scores, ...]
     overlapping: bool = False
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, Text] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Scores:
@@ -96,7 +96,10 @@ class Measurement(Tabular):
         content: dict[str, Any] = {} if flows is None else {"time_steps": step_times(flows, as_text=True)}
         content["measures"] = {found.asked.label: _described(found, flows is not None) for found in self.scores}
         if flows is None:
-            content |= {"left_out": dict(self.left_out), "notes": list(self.notes)}
+            content |= {
+                "left_out": {label: str(why) for label, why in self.left_out.items()},
+                "notes": list(self.notes),
+            }
         return content
 
     def to_arrow(self) -> pa.Table:
@@ -133,7 +136,7 @@ class Measurement(Tabular):
         """Return notes on overlapping rows and missing measures, with parameters named as `naming` says."""
         missing = [
             f"not measured: {', '.join(label for label, why in self.left_out.items() if why == reason)}: "
-            f"{reason_as(reason, naming)}"
+            f"{render(reason, naming)}"
             for reason in dict.fromkeys(self.left_out.values())
         ]
         return [*([OVERLAPPING] if self.overlapping else []), *missing]
@@ -172,9 +175,9 @@ def measured(
         except CrowdveilError as error:
             if len(measures) == 1:
                 raise
-            left_out[asked.label] = Reason(error)
+            left_out[asked.label] = error.text
     if not found:
-        raise InputError(reason_as(next(iter(left_out.values())), str))
+        raise InputError(next(iter(left_out.values())))
     if isinstance(compared, OdComparison):
         return Measurement(original, tuple(found), compared.row is None, left_out)
     return Measurement(original, tuple(found), False, left_out, tuple(compared.notes.messages))

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil import __version__
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SumsOfParent, WellFormedFlows
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.atomic import check_target, new_folder
@@ -67,7 +67,7 @@ def derive(
 ) -> Result:
     """Write a coarser release of the rows of a published one."""
     if options.step is None and options.to_zones is None:
-        raise ParameterError(f"nothing would change. Give {Option('step')} or {Option('to_zones')}.")
+        raise ParameterError(Text("nothing would change. Give {step} or {to_zones}."))
     check_target(Path(output).absolute(), overwrite=overwrite, mark_file=MANIFEST_FILE)
     parent, written = releases.sound_release(Path(folder))
     k = _check_parent(folder, parent, written)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.engine import extensions
-from crowdveil.errors import Option, ParameterError, counted
+from crowdveil.errors import Option, ParameterError, Text, counted
 from crowdveil.io.atomic import new_file
 from crowdveil.io.cropping import in_box, parse_box, parse_times
 from crowdveil.io.notes import ReadNotes
@@ -147,9 +147,8 @@ def _text(value: Any) -> str:
 def check_filters(filters: Sequence[Filter], tz: str = "UTC", split_by: str | None = None) -> None:
     """Raise unless there is a filter or a column to split by, and all filters are valid; needs no data."""
     if not filters and split_by is None:
-        raise ParameterError(
-            f"Expected at least one filter. Give one of {', '.join(map(str, map(Option, filter_names())))}."
-        )
+        listed = [part for name in filter_names() for part in (", ", Option(name))][1:]
+        raise ParameterError(Text.of(["Expected at least one filter. Give one of ", *listed, "."]))
     none, ids = np.zeros(0), np.zeros(0, object)
     nothing = Trajectories(none, none, np.zeros(0, np.int64), np.zeros(1, np.int64), ids, np.zeros(0, np.int64), ids)
     for condition in filters:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdveil.attacks.risk import RiskEstimate, attack_release, merge_risk_estimates
-from crowdveil.errors import EmptyInputError, GuaranteeViolatedError, InputError, Option, TimeStepError
+from crowdveil.errors import EmptyInputError, GuaranteeViolatedError, InputError, Text, TimeStepError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.derived_files import write_crosswalk, write_derived
@@ -255,8 +255,11 @@ class PartitionedFlows(PartitionedRun):
         notes = []
         if spec.options.exports and not self.is_small:
             notes = [
-                f"there are more than {REPORT_ROWS:,} published rows, so the files of {Option('export')} were not written; "
-                "use longer time steps, or leave it out."
+                Text(
+                    "there are more than {most:,} published rows, so the files of {export} were not written; use "
+                    "longer time steps, or leave it out.",
+                    most=REPORT_ROWS,
+                )
             ]
         return Solution(self.totals.facts(spec), cost.numbers(spec.k), cost.lines(), notes=notes)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil import __version__
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.manifest import (
     FORMAT,
@@ -158,7 +158,11 @@ def original_input_options(manifest: Manifest, given: dict[str, Any]) -> dict[st
         elif Tiling.of(before[name].get("name")) is not None:
             given = {**given, name: before[name]["name"]}
         elif name not in NOT_OF_FLOWS:
-            raise ParameterError(f"the release was made with a file of {name}. Give it with {Option(name)}.")
+            raise ParameterError(
+                Text(
+                    "the release was made with a file of {name}. Give it with {option}.", name=name, option=Option(name)
+                )
+            )
     options = {name: value for name, value in before.items() if name not in FILES} | {"tz": manifest.time_zone} | given
     return {name: value for name, value in options.items() if name not in NOT_OF_FLOWS}
 
@@ -175,6 +179,9 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
     if "sha256" in before and _described(data).get("sha256", before["sha256"]) != before["sha256"]:
         raise InputError(
             data,
-            f"this is not the file that the release was made with (its SHA-256 differs from the manifest's); "
-            f"give that with {Option(option)}.",
+            Text(
+                "this is not the file that the release was made with (its SHA-256 differs from the manifest's); give that "
+                "with {option}.",
+                option=Option(option),
+            ),
         )

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.params import Params
 
 
@@ -51,9 +51,9 @@ class ReleaseOptions(Params):
     title: str | None = _text_field()
     """Name of the data set, the title of the report. It is published."""
     purpose: str | None = _text_field()
-    """Purpose of the release, for the decision block of the report. It is published."""
+    """Purpose of the release, for the report. It is published."""
     recipient: str | None = _text_field()
-    """Recipients of the release, for the decision block of the report. It is published."""
+    """Recipients of the release, for the report. It is published."""
 
     @property
     def exports(self) -> tuple[str, ...]:
@@ -86,8 +86,8 @@ class AuditOptions(Params):
     keep_unchanged: bool = Field(False, strict=True, title="Keep unchanged rows")
     """With a ledger: rows of an earlier release from which fewer than k people differ keep their published value."""
     independent: bool = Field(False, strict=True, title="Records that differ are other trips")
-    """With a ledger: state that records that differ from those of earlier releases of the same period are other trips. The
-    statement stands in the ledger and in the manifest."""
+    """With a ledger: state that records that differ from earlier releases of the same period are other trips. The ledger
+    and the manifest keep the statement."""
 
 
 class LedgerOptions(Params):
@@ -109,4 +109,6 @@ class RunOptions(LedgerOptions, AuditOptions, EngineOptions, ReleaseOptions):
 def refuse_table_without_spark(table: str | None) -> None:
     """Raise if data is to be read as a table of Spark, but without Spark."""
     if table is not None:
-        raise ParameterError(Option("table"), f"it is for tables of Spark. Add {Option('engine', 'spark')}.")
+        raise ParameterError(
+            Option("table"), Text("it is for tables of Spark. Add {engine}.", engine=Option("engine", "spark"))
+        )

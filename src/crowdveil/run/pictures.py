@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from crowdveil.errors import InputError, Option, OutputError, ParameterError
+from crowdveil.errors import InputError, Option, OutputError, ParameterError, Text
 from crowdveil.io.atomic import new_file
 from crowdveil.io.hierarchy import build_hierarchy
 from crowdveil.io.manifest import Manifest
@@ -91,18 +91,23 @@ def check_name(file: str | Path, *, confidential: bool) -> None:
     """Raise unless a file is a PNG or SVG by its name, and one that shows the original is named so and in no release."""
     path = Path(file)
     if path.suffix.lower() not in (".png", ".svg"):
-        raise OutputError(file, f"Expected a name that ends in .png or .svg. Name another with {Option('output')}.")
+        raise OutputError(file, Text("Expected a name that ends in .png or .svg. Name another with {output}."))
     if not confidential:
         return
     if MARK not in path.stem.lower():
         raise OutputError(
             file,
-            f"the picture shows the original, so its name must have the word {MARK}, as in {path.stem}-{MARK}{path.suffix}; "
-            f"name it with {Option('output')}.",
+            Text(
+                "the picture shows the original, so its name must have the word {word}, as in "
+                "{stem}-{word}{suffix}; name it with {output}.",
+                stem=path.stem,
+                word=MARK,
+                suffix=path.suffix,
+            ),
         )
     if (path.resolve().parent / MANIFEST_FILE).exists():
         raise OutputError(
-            file, f"the picture shows the original and must not be in a release. Name another with {Option('output')}."
+            file, Text("the picture shows the original and must not be in a release. Name another with {output}.")
         )
 
 
@@ -137,7 +142,7 @@ def _check_sources(kind: PlotKind, sources: Sequence[Any], original: Any, readin
     if kind.original == "no" and original is not None:
         raise ParameterError(Option("original"), f"{kind.name} does not show the original. Leave it out.")
     if not sources and original is None and "optional" in (kind.releases, kind.original):
-        raise ParameterError(kind.name, f"Expected a release, or the original with {Option('original')}. Give one.")
+        raise ParameterError(kind.name, Text("Expected a release, or the original with {original}. Give one."))
     if len(sources) > kind.most > 0:
         raise ParameterError(kind.name, f"Expected at most {kind.most} releases, got {len(sources)}. Leave some out.")
     if kind.zones == "required" and reading.get("zones") is None and original is None:

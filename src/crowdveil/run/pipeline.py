@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.attacks.risk import require_withstood
-from crowdveil.errors import Name, Option, ParameterError
+from crowdveil.errors import Name, Option, ParameterError, Text
 from crowdveil.guarantees.base import require_checked
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import is_omx
@@ -98,7 +98,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
     for option in AuditOptions.model_fields:
         if getattr(spec.options, option) and spec.options.ledger is None:
             raise ParameterError(
-                Option(option), f"it is for an audit. Name a ledger with {Option('ledger')}, or leave it out."
+                Option(option), Text("it is for an audit. Name a ledger with {ledger}, or leave it out.")
             )
     with _backend(spec, request.spark, stage) as backend:
         return run_stages(spec, backend, progress, stage)

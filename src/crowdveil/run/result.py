@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import tally
 from crowdveil.io.atomic import new_folder
@@ -287,7 +287,7 @@ class Plots:
 
         held = "flows" if self.result.written.is_flows else "trajectories"
         kinds = [kind.name for kind in KINDS.values() if kind.data in (held, "either") and kind.releases != "no"]
-        return f"<Plots: {', '.join(kinds)}; draw one with {Option('plot')}.{kinds[0]}()>"
+        return f"<Plots: {', '.join(kinds)}; draw one with plot.{kinds[0]}()>"
 
     def _draw(self, kind: str, original: Any, options: dict[str, Any], ax: Any) -> Picture:
         from crowdveil.run.pictures import draw_picture

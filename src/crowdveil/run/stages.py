@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from crowdveil.errors import Text
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.manifest import FileEntry, LedgerEntry, Manifest
 from crowdveil.methods.base import Method
@@ -67,7 +68,7 @@ class Solution:
     cost: dict[str, Any]
     cost_lines: list[str]
     release: Release | None = None
-    notes: list[str] = field(default_factory=list)
+    notes: list[Text] = field(default_factory=list)
     distortion: dict[str, Any] | None = None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
 from crowdveil.io.source import open_source
@@ -46,20 +46,20 @@ def find_trips(data: Any, options: TripOptions, notes: ReadNotes) -> pa.Table:
     """Return trips found in trajectories: coordinates of both ends, departure (but of home-work), and person."""
     stay = {name: value for name in ("stay_s", "stay_radius_m") if (value := getattr(options, name)) is not None}
     if stay and options.by != "stays":
-        raise ParameterError(Option(next(iter(stay))), f"it is for {Option('by', 'stays')}. Leave it out.")
+        raise ParameterError(Option(next(iter(stay))), Text("it is for {by}. Leave it out.", by=Option("by", "stays")))
     if (options.zones is None) == (options.by == "transitions"):
         raise ParameterError(
             Option("zones"),
-            f"{Option('by', 'transitions')} needs tiles. Give them."
+            Text("{by} needs tiles. Give them.", by=Option("by", "transitions"))
             if options.zones is None
-            else f"it is for {Option('by', 'transitions')}. Leave it out.",
+            else Text("it is for {by}. Leave it out.", by=Option("by", "transitions")),
         )
     if not isinstance(data, Trajectories):
         own = {"by", "stay_s", "stay_radius_m", "zones", "zone_id"}
         reading = {name: getattr(options, name) for name in type(options).model_fields if name not in own}
         data = read_trajectories(data, notes=notes, **reading)
     if data.k_unit == "trajectories":
-        notes.add(f"without a column of users each trajectory counts as a person (name one with {Option('user')}).")
+        notes.add(Text("without a column of users each trajectory counts as a person (name one with {user})."))
     found = _ends(data, options, stay)
     if options.by == "transitions":
         found = _between_tiles(found, options, notes)

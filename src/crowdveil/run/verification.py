@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crowdveil import guarantees as library
-from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, Text
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.manifest import Manifest
@@ -156,7 +156,12 @@ def add_run_warnings(
             "the noise was drawn with the seed that was given: who knows the seed can remove the noise, so keep it secret."
         )
     if hasattr(params, "k") and data.k_unit != "people":
-        notes.add(f"people are not known, so k counts {data.k_unit} (name the column of people with {Option('user')}).")
+        notes.add(
+            Text(
+                "people are not known, so k counts {k_unit} (name the column of people with {user}).",
+                k_unit=data.k_unit,
+            )
+        )
     elif what_k_counts(data, params) != data.k_unit:
         notes.add("k counts trajectories, as asked: all of a group may be one person's.")
     rounded_off = cost.get("flows_rounded_to_0_percent")

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from crowdveil.errors import Text
 from crowdveil.server.responses import ApiError
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller, ExpiredError
@@ -94,5 +95,5 @@ def _check_local(request: Request) -> None:
         raise ApiError(403, "foreign", "The request comes from another site. Send it with a token.")
 
 
-def _denied(sentence: str) -> ApiError:
+def _denied(sentence: str | Text) -> ApiError:
     return ApiError(401, "no_token", sentence, WWW_Authenticate="Bearer")

@@ -300,7 +300,7 @@ def with_paths(given: Mapping[str, Any]) -> Iterator[None]:
         }
         if not isinstance(error.subject, Name) or error.subject.name not in paths:
             raise
-        raise type(error).from_text(f"{Name(str(paths[error.subject.name]))}: {error.reason}") from None
+        raise error.about(Path(paths[error.subject.name])) from None
 
 
 def remote(url: str) -> Remote:

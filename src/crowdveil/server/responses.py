@@ -9,10 +9,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from crowdveil.errors import CrowdveilError, Option, as_json
+from crowdveil.errors import CrowdveilError, Option, Text, as_json
 from crowdveil.params import expected
 from crowdveil.server.queue.database import DatabaseUnavailableError
-from crowdveil.server.sanitize import without_paths
 
 _WORDS = {
     400: ("bad_request", "the request cannot be understood."),
@@ -29,7 +28,7 @@ class ApiError(CrowdveilError):
         self.status, self.code, self.headers = status, code, headers
 
 
-def answer(status: int, code: str, text: str, headers: Any = None, **more: Any) -> JSONResponse:
+def answer(status: int, code: str, text: str | Text, headers: Any = None, **more: Any) -> JSONResponse:
     """Return an error as a response."""
     return JSONResponse({"error": as_json(code, text), **more}, status, headers)
 
@@ -37,7 +36,7 @@ def answer(status: int, code: str, text: str, headers: Any = None, **more: Any) 
 def add_error_answers(app: FastAPI) -> None:
     """Answer all errors of an app in one format."""
 
-    def answered(request: Request, status: int, code: str, text: str, headers: Any = None) -> JSONResponse:
+    def answered(request: Request, status: int, code: str, text: str | Text, headers: Any = None) -> JSONResponse:
         request.scope["crowdveil.code"] = code  # for the log and the metrics
         return answer(status, code, text, headers)
 
@@ -52,13 +51,14 @@ def add_error_answers(app: FastAPI) -> None:
 
     @app.exception_handler(CrowdveilError)
     async def ours(request: Request, error: CrowdveilError) -> JSONResponse:
-        return answered(request, 422, error.code, without_paths(error.text))
+        return answered(request, 422, error.code, error.text)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         subject = Option(str(first["loc"][-1]) if first["loc"] else "request")
-        return answered(request, 422, "bad_request", f"{subject}: expected {expected(first)}.")
+        sentence = Text("{subject}: expected {what}.", subject=subject, what=expected(first)[0])
+        return answered(request, 422, "bad_request", sentence)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:

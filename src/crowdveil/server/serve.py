@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from crowdveil.errors import Option, OutputError, ParameterError, counted
+from crowdveil.errors import OutputError, ParameterError, Text, counted
 from crowdveil.server import logs
 from crowdveil.server.app import make_app
 from crowdveil.server.service import Service, open_service
@@ -93,7 +93,12 @@ def listen(settings: Settings) -> socket.socket:
     except OSError as error:
         listening.close()
         raise OutputError(
-            f"Cannot listen on {settings.host}:{settings.port} ({error.strerror}). Choose another {Option('port')}."
+            Text(
+                "Cannot listen on {host}:{number} ({reason}). Choose another {port}.",
+                host=settings.host,
+                number=settings.port,
+                reason=error.strerror,
+            )
         ) from None
     listening.listen(2048)
     return listening

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from crowdveil.engine.threads import processors
-from crowdveil.errors import Option
+from crowdveil.errors import Text
 from crowdveil.params import Params
 from crowdveil.server.client import is_here
 
@@ -111,11 +111,9 @@ class Settings(WorkerSettings, Limits):
     @model_validator(mode="after")
     def _controls_access(self) -> Self:
         if self.no_auth and not self.is_local:
-            raise ValueError(f"a loopback address with {Option('no_auth')}, such as 127.0.0.1")
+            raise ValueError(Text("a loopback address with {no_auth}, such as 127.0.0.1"))
         if self.no_auth and self.four_eyes:
-            raise ValueError(
-                f"tokens with {Option('four_eyes')}, since another token approves. Leave out {Option('no_auth')}"
-            )
+            raise ValueError(Text("tokens with {four_eyes}, since another token approves"), Text("Leave out {no_auth}"))
         return self
 
     @property

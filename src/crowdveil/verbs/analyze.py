@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from crowdveil.analysis.base import CONFIDENTIAL
 from crowdveil.analysis.heatmap_manifest import GEOJSON
 from crowdveil.analysis.study import OpenedRelease, Study, StudyReading, build_study, open_for_study
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.ledger.records import input_files
@@ -175,9 +175,7 @@ def _of_trajectories(
     recording: dict[str, Any] = {}
     if ledger is not None:
         if output is None:
-            raise ParameterError(
-                Option("ledger"), f"it audits what is published. Name a folder with {Option('output')}."
-            )
+            raise ParameterError(Option("ledger"), Text("it audits what is published. Name a folder with {output}."))
         refuse_inside(ledger, Path(output))
         recording["recorded"] = record_map(open_ledger(ledger), Path(output), input_files(data))
     of_reading, parameters = split_options(options, TrajectoryReading)
@@ -188,7 +186,7 @@ def _of_trajectories(
     trajectories: Trajectories = read(Trajectories, data, reading, notes)
     if trajectories.k_unit != "people":
         notes.add(
-            f"people are not known, so that trajectories are counted (name the column of people with {Option('user')})."
+            Text("people are not known, so that trajectories are counted (name the column of people with {user}).")
         )
     stage(analysis.name)
     found: Any = analysis.run(trajectories, params, progress)
@@ -264,7 +262,7 @@ def _check(name: str, values: dict[str, Any]) -> None:
     if values.get("source") is not None and values.get("format", ALL_FILES) != ALL_FILES:
         raise ParameterError(
             Option("format"),
-            f"a map of a {Option('source')} is recorded with its manifest. Leave it out for all files.",
+            Text("a map of a {source} is recorded with its manifest. Leave it out for all files."),
         )
 
 

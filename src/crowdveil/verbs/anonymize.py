@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import Field
 
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.ledger.candidates import check_auditable
@@ -201,7 +201,7 @@ def _check(name: str, values: dict[str, Any]) -> None:
     for option in AuditOptions.model_fields:
         if values.get(option) and source is None:
             raise ParameterError(
-                Option(option), f"it is for an audit, and the token has no {Option('source')}. Leave it out."
+                Option(option), Text("it is for an audit, and the token has no {source}. Leave it out.")
             )
 
 

@@ -12,7 +12,7 @@ from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.comparison.candidates import CONFIDENTIAL
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_files
 from crowdveil.io.manifest import Manifest
@@ -148,7 +148,7 @@ def _published(data: Any) -> Published:
     if not written.is_flows:
         raise InputError(
             data,
-            f"it holds trajectories. Give the original trajectories, and this with {Option('release')}, to attack them.",
+            Text("it holds trajectories. Give the original trajectories, and this with {release}, to attack them."),
         )
     return _over_zones(manifest, written, Zones.from_ids(written.tile_names))
 
@@ -172,7 +172,7 @@ def _published_releases(
     if len({_fold_of(manifest) for manifest, _ in opened}) > 1:
         raise InputError(
             "input",
-            f"times of some releases are folded ({Option('fold')}). Expected releases that are folded alike, or none.",
+            Text("times of some releases are folded ({fold}). Expected releases that are folded alike, or none."),
         )
     zones = Zones.from_ids(sorted({tile for _, written in opened for tile in written.tile_names}))
     flows = None
@@ -198,9 +198,7 @@ def _aggregated(
     if not written.is_flows:
         raise InputError(release, "Expected a release of flows, but it holds trajectories. Give one of flows, or none.")
     if _fold_of(manifest) is not None:
-        raise InputError(
-            release, f"its times are folded ({Option('fold')}), so that its steps do not follow one another."
-        )
+        raise InputError(release, Text("its times are folded ({fold}), so that its steps do not follow one another."))
     return AggregatedTrajectories(original, tz, written, _k_of(manifest))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.zones import VORONOI, with_files
 from crowdveil.params import Params
@@ -341,7 +341,10 @@ def check_word(option: str, value: Any, uploaded: bool) -> None:
     if not isinstance(value, str) or not re.fullmatch(WORD, value):
         raise ParameterError(
             Option(option),
-            f"Expected a file in the field {Option(option)} of the form, or a plain word. Upload the file.",
+            Text(
+                "Expected a file in the field {option} of the form, or a plain word. Upload the file.",
+                option=Option(option),
+            ),
         )
 
 

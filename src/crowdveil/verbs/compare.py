@@ -13,7 +13,7 @@ from crowdveil.comparison.comparison import Comparison, check_folder
 from crowdveil.comparison.requested_measures import comparison_columns
 from crowdveil.comparison.runs import Run, Runner
 from crowdveil.comparison.samples import ComparisonParams, sampled
-from crowdveil.errors import InputError, Option, ParameterError, as_command_line, counted, reason_as
+from crowdveil.errors import InputError, Option, ParameterError, Text, as_command_line, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -93,7 +93,7 @@ def compare(
             methods, values, [*varied], explicit_k=k is not None
         )  # wrong names are refused before anything is read
     runs: list[Run] = []
-    left_out: dict[str, str] = {}
+    left_out: dict[str, Text] = {}
     caption: dict[str, None] = {}
     for source, name, zones in _sources(inputs, reading.pop("zones", None)):
         stage("reading")
@@ -110,7 +110,7 @@ def compare(
         left_out |= runner.left_out
         caption[_size(whole, few)] = None
     if not runs:
-        raise InputError(reason_as(next(iter(left_out.values())), str))
+        raise InputError(next(iter(left_out.values())))
     found = Comparison(tuple(runs), tuple(columns), left_out, f"{'; '.join(caption)}. Seconds are processor time.")
     if output is not None:
         found.write(output, format, overwrite=overwrite)

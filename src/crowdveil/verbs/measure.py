@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from crowdveil.comparison.requested_measures import ALL, named_measures, parsed, requested
-from crowdveil.errors import Option, ParameterError, as_command_line, render
+from crowdveil.errors import Option, ParameterError, Text, as_command_line, render
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PUBLISHED, pairing_by_ids, read_pairing
@@ -44,9 +44,7 @@ from crowdveil.verbs.base import (
 )
 from crowdveil.verbs.opened import check_outputs, visible
 
-OWN_IDS = (
-    f"ids in a release of Crowdveil are new and match no original; give the {Option('pairing')} that was kept with it."
-)
+OWN_IDS = Text("ids in a release of Crowdveil are new and match no original; give the {pairing} that was kept with it.")
 
 
 @visible
@@ -85,7 +83,7 @@ def measure(
         wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
     if pairing is not None and paired_by_id:
         raise ParameterError(
-            f"Expected one pairing of trajectories, got {Option('pairing')} and {Option('paired_by_id')}. Leave one out."
+            Text("Expected one pairing of trajectories, got {pairing} and {paired_by_id}. Leave one out.")
         )
     check_outputs(output, plot)
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
@@ -158,11 +156,11 @@ def _published(
     return wrap_trajectories(published, pairing_by_ids(original, published) if by_id else None), ids
 
 
-def _describe_pairing(pairing: str | Path | None, by_id: bool, made: TrajectoryRelease) -> str:
+def _describe_pairing(pairing: str | Path | None, by_id: bool, made: TrajectoryRelease) -> str | Text:
     if made.source is None:
-        return (
-            f"trajectories are not paired with their originals: give the kept {Option('pairing')}, or {Option('paired_by_id')} "
-            "if they were published under the original ids."
+        return Text(
+            "trajectories are not paired with their originals: give the kept {pairing}, or {paired_by_id} if they "
+            "were published under the original ids."
         )
     how = (
         "by the given pairing"

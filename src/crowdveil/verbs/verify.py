@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import EitherReading
@@ -48,7 +48,7 @@ def _run(task: Task) -> Outcome:
     original, pairing = task.files.get("original"), task.files.get("pairing")
     for option in (*task.values, *(["pairing"] if pairing is not None else [])):
         if original is None:
-            raise ParameterError(Option(option), f"it is for the original data. Give it with {Option('original')}.")
+            raise ParameterError(Option(option), Text("it is for the original data. Give it with {original}."))
     folder = task.files["folder"]
     checked, counts = releases.verified(Path(folder), original, task.of(EitherReading), pairing)
     hashes = (

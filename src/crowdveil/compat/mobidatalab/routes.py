@@ -22,7 +22,7 @@ from crowdveil.compat.mobidatalab.runfiles import (
     lower_keys,
     task_of,
 )
-from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json
+from crowdveil.errors import CrowdveilError, Option, ParameterError, Text, as_json
 from crowdveil.registry import find_analysis
 from crowdveil.runfiles.common import known_only, need, tables
 from crowdveil.server import openapi
@@ -147,7 +147,7 @@ def add_routes(app: FastAPI) -> None:
         return part_of(archive, json.loads(archive.read("manifest.json"))["files"]["data"]["name"])
 
 
-def _error(code: str, text: str, status: int) -> JSONResponse:
+def _error(code: str, text: str | Text, status: int) -> JSONResponse:
     """Return an error in mdl-anonymizer's form and in ours."""
     error = as_json(code, text)
     return JSONResponse({"status": "ERROR", "message": error["message"], "error": error}, status)

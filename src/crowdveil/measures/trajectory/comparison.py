@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.arrays import Floats, Ints, require
 from crowdveil.model.release import TrajectoryRelease
@@ -62,9 +62,10 @@ class TrajectoryComparison:
         if self.release.source is None:
             raise InputError(
                 "release",
-                "the original of each trajectory is not known; "
-                f"keep it with {Option('pairing')} when anonymizing, and give it here, or give {Option('paired_by_id')} if "
-                "others published the trajectories under the original ids.",
+                Text(
+                    "the original of each trajectory is not known; keep it with {pairing} when anonymizing, and give it here, "
+                    "or give {paired_by_id} if others published the trajectories under the original ids."
+                ),
             )
         return self.release.source
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.areas import Areas
@@ -59,8 +59,10 @@ def _cells(zones: Zones) -> tuple[Ints, Ints]:
     """Return column and row of each cell, from 0 on; raises where the zones are no grid."""
     if zones.column is None or zones.row is None:
         raise InputError(
-            f"uniform needs cells of a grid, but the zones are not a grid. Make one with {Option('zones')}, such as "
-            f"{Option('zones', 'grid:200m')}."
+            Text(
+                "uniform needs cells of a grid, but the zones are not a grid. Make one with {zones}, such as {example_zones}.",
+                example_zones=Option("zones", "grid:200m"),
+            )
         )
     column, row = (np.asarray(c, np.int64) - int(c.min()) for c in (zones.column, zones.row))
     return column, row

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.flows import Flows
@@ -65,7 +65,9 @@ def run(data: Flows, params: FixedParams, rng: np.random.Generator, progress: Pr
 def _given_partition(data: Flows) -> Partition:
     if data.partition is None:
         raise InputError(
-            f"fixed needs areas that were made before. Name a release or a table of zones and groups with {Option('partition')}."
+            Text(
+                "fixed needs areas that were made before. Name a release or a table of zones and groups with {partition}."
+            )
         )
     return data.partition
 

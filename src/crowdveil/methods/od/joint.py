@@ -217,9 +217,9 @@ def check_data(data: Flows, params: JointParams) -> None:
     else:
         check_positions(data, params)
     if params.max_area_km2 is not None:
-        check_outlines(data, f"{Option('max_area_km2')}")
+        check_outlines(data, Option("max_area_km2"))
     if params.objective == "area":
-        check_outlines(data, f"{Option('objective', 'area')}")
+        check_outlines(data, Option("objective", "area"))
     if params.time_partition == "adaptive":
         checked_step(data.step_s)
 

@@ -57,7 +57,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
 from crowdveil.methods.base import Facts, Method
 from crowdveil.model.areas import Areas
@@ -173,8 +173,10 @@ def _trips(data: Flows, params: LaplaceParams, root: list[int]) -> Ints:
     if params.unit == "person":
         raise InputError(
             Option("unit"),
-            "Expected person-step, since people are not known and trips of one person cannot be limited; "
-            f"name the column of people with {Option('user')}, or leave it out.",
+            Text(
+                "Expected person-step, since people are not known and trips of one person cannot be limited; name the "
+                "column of people with {user}, or leave it out."
+            ),
         )
     return data.volume
 

@@ -56,7 +56,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field, model_validator
 
-from crowdveil.errors import Option
+from crowdveil.errors import Text
 from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.release import TrajectoryRelease
@@ -104,7 +104,7 @@ class MicroaggregationParams(GroupingParams):
     def _check_distance_of_improvement(self) -> MicroaggregationParams:
         if self.improve and self.distance != "spatiotemporal":
             raise ValueError(
-                f"the distance spatiotemporal with {Option('improve')}, which sums squares of it. Leave one out"
+                Text("the distance spatiotemporal with {improve}, which sums squares of it"), "Leave one out"
             )
         return self
 

@@ -76,7 +76,8 @@ class SegmentMicroaggregationParams(GroupingParams):
     def _check_aggregation(cls, name: str) -> str:
         if find_aggregation(name).original_points:
             raise ValueError(
-                "an aggregation without original points, which link the segments of a person. Choose another"
+                "an aggregation without original points, which link the segments of a person",
+                "Choose another",
             )
         return name
 

@@ -90,7 +90,7 @@ class TimePartitionedParams(GroupingParams):
     @model_validator(mode="after")
     def _check_distance_of_parts(self) -> TimePartitionedParams:
         if self.distance == "graph":
-            raise ValueError("a distance of any two trajectories of a part, which graph is not. Choose another")
+            raise ValueError("a distance of any two trajectories of a part, which graph is not", "Choose another")
         check_clustering(self.clustering, self.distance)
         return self
 

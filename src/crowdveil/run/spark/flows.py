@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.engine.spark import Frame, SparkEngine
-from crowdveil.errors import EmptyInputError, InputError, Option
+from crowdveil.errors import EmptyInputError, InputError, Text, parts_of, text_of
 from crowdveil.io.axes import check_axes
 from crowdveil.io.flows import resolve_step_seconds
 from crowdveil.io.notes import ReadNotes
@@ -152,7 +152,11 @@ class PartitionRunner(Sent):
         else:
             solved = self.function(with_frame(flows, frame), number)
             summary, areas, steps = solved.summary, as_bytes(solved.areas), as_bytes(solved.steps)
-        summary |= {"texts": notes.texts, "numbers": notes.numbers, "dropped": notes.dropped}
+        summary |= {
+            "texts": [parts_of(text) for text in notes.texts],
+            "numbers": notes.numbers,
+            "dropped": notes.dropped,
+        }
         return pa.table([[json.dumps(summary)], [areas], [steps]], schema=RESULT)
 
 
@@ -223,7 +227,7 @@ class SparkFlows(PartitionedFlows):
         if given is not None:
             return given
         if not columns.by_id:
-            raise InputError(f"coordinates need zones. Give {Option('zones')}, such as grid:500m.")
+            raise InputError(Text("coordinates need zones. Give {zones}, such as grid:500m."))
         places = station_columns(source, columns, named)
         if places is not None:
             needed = [*columns.zone_ids, *places.values()]
@@ -311,8 +315,8 @@ class SparkFlows(PartitionedFlows):
         solved, lost = [], 0
         for row in sorted(table.to_pylist(), key=lambda row: json.loads(row["summary"]).get("file", "")):
             summary = json.loads(row["summary"])
-            for text in summary["texts"]:
-                self.notes.add(text)
+            for parts in summary["texts"]:
+                self.notes.add(text_of(parts))
             for text, n in summary["numbers"].items():
                 self.notes.number(text, self.notes.numbers.get(text, 0) + n)
             for reason, n in summary["dropped"].items():

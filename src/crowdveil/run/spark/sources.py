@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.omx import is_omx
 from crowdveil.io.source import CSV_SUFFIXES, MISSING, Source, refuse_wide
 from crowdveil.model.flows import VISITED
@@ -35,7 +35,11 @@ def check_supported(spec: RunSpec) -> None:
         )
     if spec.options.format == "csv" or spec.data_name is not None:
         raise ParameterError(
-            f"{Option('engine', 'spark')} writes Parquet under its own names. Leave {Option('format', 'csv')} and the name out."
+            Text(
+                "{engine} writes Parquet under its own names. Leave {format} and the name out.",
+                engine=Option("engine", "spark"),
+                format=Option("format", "csv"),
+            )
         )
     for name, reason in REFUSED.items():
         given = (getattr(part, name, None) for part in (spec.reading, spec.options, spec.params))

@@ -21,6 +21,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from crowdveil.errors import Text, parts_of, text_of
 from crowdveil.server.queue.database import Database, Do, Row, prepare
 from crowdveil.server.queue.schema import jobs, log, now
 from crowdveil.server.sanitize import sendable
@@ -62,7 +63,7 @@ class QueuedJob:
     total: int = 0
     runs: int = 0
     error_code: str | None = None
-    error: str | None = None
+    error: Text | None = None
     result: dict[str, Any] | None = None
     review: str | None = None
     reviewer: str | None = None
@@ -75,7 +76,7 @@ class QueuedJob:
         values = {name: row[name] for name in QueuedJob.__dataclass_fields__}
         for name in ("parameters", "files", "limits"):
             values[name] = _json_object(values[name]) or {}
-        values |= {"result": _json_object(row["result"]), "error": sendable(row["error"])}
+        values |= {"result": _json_object(row["result"]), "error": _text(row["error"])}
         return QueuedJob(**values | {"done": row["done"] or 0, "total": row["total"] or 0})
 
 
@@ -212,14 +213,14 @@ class Store:
         ended = {"ended": now(), "expires": now() + jobs.c.keep_s}
         return self._held(job, "finished a job", state="done", lease=None, result=json.dumps(result), **ended)
 
-    def fail(self, job: QueuedJob, code: str, message: str) -> bool:
+    def fail(self, job: QueuedJob, code: str, message: str | Text) -> bool:
         """Fail a job with a message; return False if the lease was lost."""
-        error = {"error_code": code, "error": sendable(message), "parameters": "{}"}
+        error = {"error_code": code, "error": _stored(message), "parameters": "{}"}
         return self._held(job, f"failed a job ({code})", state="failed", lease=None, ended=now(), **error)
 
     def crash(self, job: QueuedJob, why: str) -> bool:
         """Record that a job killed its process. It is retried, but not forever."""
-        values = _again_unless(jobs.c.crashes + 1 >= CRASHES_MOST, "crashed", CRASHED.format(why=sendable(why)))
+        values = _again_unless(jobs.c.crashes + 1 >= CRASHES_MOST, "crashed", CRASHED.format(why=why))
         return self._held(job, "saw a job end its process", crashes=jobs.c.crashes + 1, **values)
 
     def give_back(self, job: QueuedJob) -> bool:
@@ -313,12 +314,25 @@ def _again_unless(often: Any, code: str, sentence: str) -> dict[str, Any]:
         "state": sa.case((often, "failed"), else_="queued"),
         "ended": sa.case((often, now()), else_=jobs.c.ended),
         "error_code": sa.case((often, code), else_=None),
-        "error": sa.case((often, sentence), else_=None),
+        "error": sa.case((often, _stored(sentence)), else_=None),
         "parameters": sa.case((often, "{}"), else_=jobs.c.parameters),
     }  # fmt: skip
 
 
+def _stored(message: str | Text) -> str:
+    """Return a message as it stands in a row, in JSON."""
+    return json.dumps(sendable(parts_of(message)))
+
+
+def _text(stored: str | None) -> Text | None:
+    """Return the message of a row; one in another form is shown as it stands."""
+    try:
+        return None if stored is None else text_of(json.loads(stored))
+    except (ValueError, KeyError, TypeError):
+        return Text.of([sendable(stored)])
+
+
 def _scrubbed() -> dict[str, Any]:
     """Return the update that removes file names, parameters and messages from the row of a job."""
-    message = sa.case((jobs.c.error.is_(None), None), else_=REMOVED)
+    message = sa.case((jobs.c.error.is_(None), None), else_=_stored(REMOVED))
     return {"parameters": "{}", "files": "{}", "result": None, "error": message, "comment": None}

@@ -8,13 +8,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
-from crowdveil.errors import NO_MEMORY, Option, as_json, from_json
+from crowdveil.errors import NO_MEMORY, Option, text_of
 from crowdveil.reading import READINGS
 from crowdveil.server import openapi
 from crowdveil.server.access import OpenService, Sender
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, incoming, parsed, receive
-from crowdveil.server.sanitize import without_paths
 from crowdveil.server.views import PreviewView
 from crowdveil.server.workers.sandbox import Bounds, run_sandboxed
 from crowdveil.verbs.base import FLOWS, check_word, endings_of, file_options
@@ -51,9 +50,7 @@ async def preview(request: Request, service: OpenService, who: Sender) -> Previe
         bounds = Bounds(min(service.memory_bytes, MEMORY_MOST), limits.upload_bytes * 8)
         async with service.previews:
             seen = await run_in_threadpool(_inspected, asked, folder, bounds, min(limits.max_seconds, SECONDS_MOST))
-    errors = {name: seen[name] and _without_paths(seen[name]) for name in ("error", "unfit")}
-    notes = [_without_paths(note) for note in seen["notes"]]
-    return PreviewView.model_validate(seen | errors | {"notes": notes, "part": asked["part"]})
+    return PreviewView.model_validate(seen | {"part": asked["part"]})
 
 
 def _inspected(request: dict[str, Any], folder: Path, bounds: Bounds, seconds: float) -> dict[str, Any]:
@@ -66,14 +63,10 @@ def _inspected(request: dict[str, Any], folder: Path, bounds: Bounds, seconds: f
     if answer is None:
         raise ApiError(422, "no_memory", NO_MEMORY)
     if "error" in answer:
-        code, sentence = answer["error"]["code"], without_paths(answer["error"]["message"])
-        raise ApiError(500 if code in ("fault", "no_sandbox") else 422, code, sentence)
+        code = answer["error"]["code"]
+        raise ApiError(500 if code in ("fault", "no_sandbox") else 422, code, text_of(answer["error"]["parts"]))
     seen: dict[str, Any] = answer["result"]
     return seen
-
-
-def _without_paths(error: dict[str, Any]) -> dict[str, Any]:
-    return as_json(error["code"], without_paths(from_json(error).text))
 
 
 def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import Any
 
 from crowdveil.io.archive import pack, unpack
 from crowdveil.server.queue.files import sync_file
-from crowdveil.server.sanitize import without_paths
 from crowdveil.server.workers.check_rows import check_rows
 from crowdveil.server.workers.sandboxed import write_object
 from crowdveil.verbs.base import Outcome
@@ -76,8 +75,7 @@ def _packed(out: Path, run: Path, outcome: Outcome, archive: str, *, packed: boo
         result = run / made[0].name
         shutil.move(made[0], result)  # the first version of Landlock lets nothing be renamed into another folder
     out.rmdir()
-    texts = {"notes": outcome.notes.sentences(), "lines": outcome.lines}
-    summary = {name: [without_paths(text) for text in listed] for name, listed in texts.items()}
+    summary = {"notes": outcome.notes.sentences(), "lines": outcome.lines}
     (run / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
     sync_file(run / SUMMARY)
     sync_file(result)

@@ -1,7 +1,7 @@
 """The sandboxed process itself: `python -m crowdveil.server.workers.sandboxed`, started by `sandbox`.
 
 It reads a request from standard input, limits and confines itself before it opens a file, calls `work` of the module that
-the request names, and writes {"result": …} or {"error": {"code": …, "message": …}} to a file in its folder.
+the request names, and writes {"result": …} or {"error": {"code": …, "parts": …}} to a file in its folder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import NO_MEMORY, TOO_DEEP, CrowdveilError, internal_error
+from crowdveil.errors import NO_MEMORY, TOO_DEEP, CrowdveilError, Text, internal_error, parts_of
 from crowdveil.server.workers import landlock
 from crowdveil.server.workers.sandbox import ANSWER
 
@@ -59,8 +59,8 @@ def _answer(module: str, request: dict[str, Any]) -> dict[str, Any]:
         return _error("fault", internal_error(error))
 
 
-def _error(code: str, message: str) -> dict[str, Any]:
-    return {"error": {"code": code, "message": message}}
+def _error(code: str, message: str | Text) -> dict[str, Any]:
+    return {"error": {"code": code, "parts": parts_of(message)}}
 
 
 def _limit(memory: int | None, file_bytes: int | None) -> None:

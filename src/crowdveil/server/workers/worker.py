@@ -16,13 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import CrowdveilError, shortened
+from crowdveil.errors import CrowdveilError, Text, text_of
 from crowdveil.io.archive import PLAIN_NAME
 from crowdveil.server import logs
 from crowdveil.server.queue.database import DatabaseUnavailableError
 from crowdveil.server.queue.files import Files
 from crowdveil.server.queue.store import QueuedJob, Store
-from crowdveil.server.sanitize import without_paths
 from crowdveil.server.sources import has_ledger, ledger_of
 from crowdveil.server.workers.job import PROGRESS, SUMMARY
 from crowdveil.server.workers.sandbox import ANSWER, TEMPORARY, Bounds, Sandboxed, start
@@ -38,9 +37,13 @@ _LARGEST = 2**53
 def checked_answer(answer: dict[str, Any] | None) -> dict[str, Any] | None:
     """Validate the answer of a job, which may have opened hostile files; return None if it is malformed."""
     result, error = (answer or {}).get("result"), (answer or {}).get("error")
-    if isinstance(error, dict) and isinstance(error.get("code"), str) and isinstance(error.get("message"), str):
-        sentence = error["message"].encode("utf-8", "replace").decode()
-        return {"error": {"code": error["code"][:64], "message": shortened(sentence, SENTENCE_MOST)}}
+    if isinstance(error, dict):
+        try:
+            return {
+                "error": {"code": str(error["code"])[:64], "text": text_of(error["parts"]).shortened(SENTENCE_MOST)}
+            }
+        except (KeyError, TypeError):
+            return None
     forms = (("name", PLAIN_NAME), ("sha256", _DIGEST), ("media_type", _MEDIA_TYPE))
     if not isinstance(result, dict) or not isinstance(result.get("bytes"), int):
         return None
@@ -191,7 +194,7 @@ class Worker:
             self.store.crash(job, f" (signal {number})" if number else "")
             self._remove_if("failed", job)
         elif "error" in answer:
-            self._failed(job, answer["error"]["code"], answer["error"]["message"])
+            self._failed(job, answer["error"]["code"], answer["error"]["text"])
         else:
             lease = job.lease or ""
             if self.store.finish(job, answer["result"] | {"lease": lease}):
@@ -205,8 +208,8 @@ class Worker:
         if found is not None and found.state == state:
             self.files.remove(job.id)
 
-    def _failed(self, job: QueuedJob, code: str, message: str) -> None:
-        if self.store.fail(job, code, without_paths(message)):
+    def _failed(self, job: QueuedJob, code: str, message: str | Text) -> None:
+        if self.store.fail(job, code, message):
             self.files.remove(job.id)
 
 

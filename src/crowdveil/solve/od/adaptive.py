@@ -50,7 +50,7 @@ def solve_adaptive(problem: AdaptiveProblem, wanted: AdaptiveRelease, progress: 
         try:
             return solve_window(problem, wanted, window, near)
         except InputError as error:
-            raise InputError(f"window {window + 1:,} of {len(problem.windows):,}: {error.text}") from None
+            raise InputError(f"window {window + 1:,} of {len(problem.windows):,}", error.text) from None
 
     done = engine.current().map(solve, len(problem.windows), progress)
     found = [_in_order_of_time(StepSolution(*arrays)) for arrays in done]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option, counted
+from crowdveil.errors import InputError, Text, counted
 from crowdveil.model.arrays import Ints, frozen, require, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -109,8 +109,11 @@ def check_steps(missing: int) -> None:
     if missing:
         raise InputError(
             "release",
-            f"{counted(missing, 'time step')} of it {'is' if missing == 1 else 'are'} not in the original; "
-            f"read the original with the same {Option('step')} and {Option('tz')}.",
+            Text(
+                "{steps} of it {are} not in the original; read the original with the same {step} and {tz}.",
+                steps=counted(missing, "time step"),
+                are="is" if missing == 1 else "are",
+            ),
         )
 
 

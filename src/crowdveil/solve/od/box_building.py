@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.kernels.od.structures import BY_ORIGIN, BoxArrays, OriginTree, Splits
 from crowdveil.model.arrays import Ints, frozen
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
@@ -80,8 +80,11 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
         )
         if not enough:
             raise TooManyBoxesError(
-                f"dyadic splits of this map and these flows need more than {8 * MAX_WORDS >> 30} GiB of memory. Use "
-                f"{Option('splits', 'tree')}."
+                Text(
+                    "dyadic splits of this map and these flows need more than {most} GiB of memory. Use {splits}.",
+                    most=8 * MAX_WORDS >> 30,
+                    splits=Option("splits", "tree"),
+                )
             )
         return BuiltBoxes(boxes, splits, (origins.cost[boxes.origin] + origins.cost[boxes.destination]) * boxes.volume)
     leaves = origins.tree.tiles

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Text
 from crowdveil.kernels.od.structures import (
     ANY_CHOICE,
     BY_DESTINATION,
@@ -236,9 +236,12 @@ class BoxSpace:
         kept, p, q, cost, suppressed = search(*given, budget, begin_search(*first.as_integer_ratio()), arrays)
         if not kept:
             raise BudgetError(
-                f"Expected at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
-                f"{suppressed:,} trips. Allow more with {Option('suppress')}, "
-                f"or larger areas with {Option('max_area_km2')}."
+                Text(
+                    "Expected at most {budget:,} trips to be suppressed, but no partition of the map suppresses fewer than "
+                    "{suppressed:,} trips. Allow more with {suppress}, or larger areas with {max_area_km2}.",
+                    budget=budget,
+                    suppressed=suppressed,
+                )
             )
         multiplier = Fraction(p, q) if q else None
         if multiplier is not None and multiplier < self.lost_cost:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.kernels.od.structures import DyadicArrays
 from crowdveil.model.arrays import AnyArray, Indices, Ints, Mask, frozen, row_slices, take_slices
 from crowdveil.model.zones import Zones
@@ -163,7 +163,11 @@ def _explore(x: Ints, y: Ints, span: int) -> tuple[list[Ints], list[list[tuple[i
         at += 1
         if len(found) > MAX_REGIONS:
             raise InputError(
-                f"dyadic splits of {len(x):,} zones give too many regions. Use {Option('splits', 'tree')} for such a map."
+                Text(
+                    "dyadic splits of {zones:,} zones give too many regions. Use {splits} for such a map.",
+                    zones=len(x),
+                    splits=Option("splits", "tree"),
+                )
             )
     return found, halves
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Text
 from crowdveil.kernels.od.structures import ZoneShares
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import (
@@ -155,7 +155,7 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
         return _points_in(shapes, zones)
     if np.any(~np.isin(shapely.get_type_id(shapes), (3, 6))):
         raise InputError(
-            f"some areas of the release have no outline. Give the zones that it was made with by {Option('zones')}."
+            Text("some areas of the release have no outline. Give the zones that it was made with by {zones}.")
         )
     targets = zones.outlines(np.arange(len(zones), dtype=np.int32))
     bounds = np.concatenate([shapely.bounds(shapes), shapely.bounds(targets)])

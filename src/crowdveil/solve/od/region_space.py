@@ -67,7 +67,7 @@ class RegionSide:
         large_enough = extent.regions_that_fit(regions, data)
         small_enough = np.ones(len(regions.size), np.bool_)
         if extent.most_km2 is not None:
-            area = _areas_m2(data, f"{Option('max_area_km2')}")
+            area = _areas_m2(data, Option("max_area_km2"))
             small_enough = regions.subtree_sums(area) <= extent.most_km2 * _KM2_M2
         cost = regions.subtree_sums(tile_cost(data, objective))
         return cls(regions, frozen(cost, np.int64), frozen(large_enough, np.bool_), frozen(small_enough, np.bool_))
@@ -169,16 +169,16 @@ def large_enough_map(space: RegionSpace) -> RegionSpace:
 def tile_cost(data: Flows, objective: Objective) -> Ints:
     """Return what a tile costs a trip: 1, or its area in hectares."""
     if objective == "area":
-        return np.rint(_areas_m2(data, f"{Option('objective', 'area')}") / _HECTARE_M2).astype(np.int64)
+        return np.rint(_areas_m2(data, Option("objective", "area")) / _HECTARE_M2).astype(np.int64)
     return np.ones(len(data.zones), np.int64)
 
 
 def mean_hectares(data: Flows) -> float:
     """Return what a tile of mean size costs a trip where areas are to be small."""
-    return float(_areas_m2(data, "objective: area").mean() / _HECTARE_M2)
+    return float(_areas_m2(data, Option("objective", "area")).mean() / _HECTARE_M2)
 
 
-def _areas_m2(data: Flows, what: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _areas_m2(data: Flows, what: Option) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     check_outlines(data, what)
     return data.zones.area_m2
 

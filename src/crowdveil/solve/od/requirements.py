@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.model.flows import Flows
 
 
@@ -22,7 +22,7 @@ def check_positions(data: Flows, _params: Any) -> None:
         data.zones.need_location("clusters of flows")
 
 
-def check_outlines(data: Flows, what: str) -> None:
+def check_outlines(data: Flows, what: Option) -> None:
     """Raise unless all zones have an area."""
     if np.isnan(data.zones.area_m2).any():
-        raise InputError(f"{what} needs zones with outlines. Give polygons with {Option('zones')}, or a grid.")
+        raise InputError(Text("{what} needs zones with outlines. Give polygons with {zones}, or a grid.", what=what))

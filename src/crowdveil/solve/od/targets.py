@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -120,8 +120,11 @@ class Targets:
         if best is None:
             raise InputError(
                 Option("v_target"),
-                f"origins below k hold more than may be suppressed. Choose a larger v_target, auto, or a larger share "
-                f"with {Option('suppress')}: at least {min(needed):,} trips must be suppressed here.",
+                Text(
+                    "origins below k hold more than may be suppressed. Choose a larger v_target, auto, or a larger share with "
+                    "{suppress}: at least {needed:,} trips must be suppressed here.",
+                    needed=min(needed),
+                ),
             )
         return best
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.model.arrays import Ints, frozen, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.intervals import Intervals
@@ -154,12 +154,18 @@ def checked_step(step_s: int | None) -> int:
     """Return the seconds of a time step; raise where intervals cannot be made of it."""
     if step_s is None:
         raise InputError(
-            f"intervals of time need time steps, but the data have none. Give a column of times and {Option('step', '1h')}."
+            Text(
+                "intervals of time need time steps, but the data have none. Give a column of times and {step}.",
+                step=Option("step", "1h"),
+            )
         )
     if DAY_S % step_s:
         raise InputError(
-            f"intervals of time need time steps that divide a day, but these have {step_s:,} seconds. Choose another "
-            f"{Option('step')}."
+            Text(
+                "intervals of time need time steps that divide a day, but these have {step_s:,} seconds. Choose another "
+                "{step}.",
+                step_s=step_s,
+            )
         )
     return step_s
 

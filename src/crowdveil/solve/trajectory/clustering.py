@@ -96,9 +96,9 @@ def check_clustering(name: str, distance: str) -> None:
     """Raise ValueError unless a clustering takes a distance."""
     takes = find_clustering(name).distances
     if takes and distance not in takes:
-        raise ValueError(f"the distance {' or '.join(takes)} with the clustering {name}. Give it")
+        raise ValueError(f"the distance {' or '.join(takes)} with the clustering {name}", "Give it")
     if name != "mdav" and distance == "graph":
-        raise ValueError("the clustering mdav with the distance graph, which joins some trajectories alone. Give it")
+        raise ValueError("the clustering mdav with the distance graph, which joins some trajectories alone", "Give it")
 
 
 def _mdav(problem: ClusteringProblem) -> Ints:
