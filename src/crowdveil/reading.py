@@ -77,7 +77,7 @@ class FlowReading(Reading):
     hierarchy: Any = Field(None, title="Tree over the zones")
     """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
     partition: Any = Field(None, title="Areas that were made before")
-    """Areas that were made before, for the method fixed: the folder of a release, or a table of zones and their groups."""
+    """Existing areas, for the method fixed: the folder of a release, or a table of zones and their groups."""
     min_tiles_of: str | None = Field(None, title="Tiles that count", json_schema_extra={"metavar": "COLUMN"})
     """Tiles that count towards min_tiles: those in which this column of the zones, such as inhabitants or points of interest, is
     above 0; or visited, for those in which a trip starts or ends."""

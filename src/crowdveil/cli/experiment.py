@@ -176,7 +176,7 @@ def _fields(of: Any, options: list[tuple[str, str, str]]) -> list[click.Paramete
         click.Argument(["movers"], type=int),
         click.Option(
             ["--network"], nargs=2, metavar="NODES ROADS",
-            help="Two files: `id x y` for each node, `id from to length` for each road. [a made-up grid of streets]",
+            help="Two files: `id x y` for each node, `id from to length` for each road. [a synthetic grid of streets]",
         ),
         click.Option(
             ["--length"], type=float, metavar="X",
@@ -188,7 +188,7 @@ def _fields(of: Any, options: list[tuple[str, str, str]]) -> list[click.Paramete
 def movers(
     movers: int, network: tuple[str, str] | None, seed: int, output: str, overwrite: bool, **values: Any
 ) -> None:
-    """Movers on a road network, in the manner of Brinkhoff's generator: lat, lon, timestamp, trajectory_id, user_id.
+    """Make movers on a road network, as Brinkhoff's generator does: lat, lon, timestamp, trajectory_id, user_id.
 
     \b
     Example:
@@ -221,7 +221,7 @@ def movers(
     ]
 )
 def flows(profile: str, matrices: int, seed: int, zones_out: str | None, output: str, overwrite: bool) -> None:
-    """OD matrices that look like one of the data sets in the literature (tiles, flows, volume, share above 10)."""
+    """Make OD matrices that look like one of the data sets in the literature (tiles, flows, volume, share above 10)."""
     data = make_profile(profile, np.random.default_rng(seed), matrices)
     write_flows(data, output, overwrite=overwrite)
     if zones_out:

@@ -160,7 +160,7 @@ def token() -> None:
 @token.command("create", params=[*options_of(Limits), *settings_options(Place)])
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(list(SCOPES)), metavar="SCOPE",
               help=f"What it may do; several of: {_SCOPES}. [{' and '.join(USUAL)}]")  # fmt: skip
-@click.option("--expires", metavar="TIME", help="How long it is good, such as 90d, 12h or 4w. [until revoked]")
+@click.option("--expires", metavar="TIME", help="Lifetime, such as 90d, 12h or 4w. [until revoked]")
 @click.option("--jobs-of", metavar="NAME", help="Work on the jobs of this other token, in place of jobs of its own.")
 @click.option("--source", "sources", multiple=True, metavar="NAME",
               help="Source of its data: every release of flows and heat map is audited against the ledger of the source, in "

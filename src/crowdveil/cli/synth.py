@@ -57,11 +57,11 @@ def command() -> None:
 
 @command.command(params=[click.Argument(["trips"], type=int), *_SHARED])
 def trips(trips: int, **values: Any) -> None:
-    """Trips with people and times: user_id, departure, origin, destination."""
+    """Make trips with people and times: user_id, departure, origin, destination."""
     _make(write_trips, trips, "trips", values)
 
 
 @command.command(params=[click.Argument(["trajectories"], type=int), *_SHARED])
 def trajectories(trajectories: int, **values: Any) -> None:
-    """Drives along streets with the noise of GPS: lat, lon, timestamp, trajectory_id, user_id."""
+    """Make drives along streets with the noise of GPS: lat, lon, timestamp, trajectory_id, user_id."""
     _make(write_trajectories, trajectories, "trajectories", values)

@@ -15,7 +15,7 @@ from crowdveil.kernels._types import AnyArray, Bytes, Floats, Indices, Ints, Mas
 Labels = AnyArray
 _T = TypeVar("_T")
 CHUNK = 1 << 16
-"""Places that are looked up in one go."""
+"""Places that are looked up at once."""
 
 __all__ = ["AnyArray", "Bytes", "Floats", "Indices", "Ints", "Mask", "Small", "Words"]
 """Types that models import from here."""

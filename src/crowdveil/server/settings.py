@@ -102,7 +102,7 @@ class Settings(WorkerSettings, Limits):
     no_auth: bool = False
     """Let everybody on this machine in without a token, as clients of mdl-anonymizer need it; on a loopback address only."""
     four_eyes: bool = False
-    """Give a result out only after another token (scope review) approved its report."""
+    """Release a result only after another token (scope review) approved its report."""
     keep_hours: float = Field(24.0, gt=0)
     """Hours that results are kept."""
     min_free_mib: int = Field(256, ge=0)

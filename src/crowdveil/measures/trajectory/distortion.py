@@ -30,7 +30,7 @@ from crowdveil.model.trajectories import Trajectories
 CELL_M = 500.0
 """Side of the squares of the coverage."""
 CHUNK = 1 << 20
-"""Points that are measured in one go."""
+"""Points that are measured at once."""
 
 
 class WalkSums(NamedTuple):

@@ -72,7 +72,7 @@ class AtgDualParams(TimePartitioned, Budgeted, SizedAreas):
     """Parameters of ATG-Dual."""
 
     v_target: TargetVolume = Field("auto", title="Target volume")
-    """Target volume of each origin; auto takes the best of a grid for each matrix, sample one for all."""
+    """Target volume of each origin; auto takes the best of a list for each matrix, sample one for all."""
     spend_rest: bool = Field(False, title="Spend the rest of the budget")
     """Spend the rest of the budget on the splits that gain most for each trip; the published method leaves it."""
 

@@ -62,7 +62,7 @@ class AtgExactParams(Budgeted, SizedAreas):
     scope: Literal["matrix", "origin"] = "matrix"
     """One suppression budget for each time step, or one for each origin."""
     v_target: TargetVolume = Field("auto", title="Target volume")
-    """Target volume of each origin; auto takes the best of a grid for each matrix, sample one for all."""
+    """Target volume of each origin; auto takes the best of a list for each matrix, sample one for all."""
     delta: float | None = Field(None, ge=0, le=1)
     """Additional cost of a suppressed trip, as a share of the whole map; not given: 0.01 on a quadtree, else 0."""
 

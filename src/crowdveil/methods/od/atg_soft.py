@@ -52,9 +52,9 @@ class AtgSoftParams(SizedAreas):
     """Parameters of ATG-Soft."""
 
     price: float = Field(0.1, gt=0, le=1)
-    """Cost of a suppressed trip: being generalized to this share of the map."""
+    """Cost of a suppressed trip: that of generalizing it to this share of the map."""
     v_target: TargetVolume = Field("auto", title="Target volume")
-    """Target volume of each origin; auto takes the best of a grid for each matrix, sample one for all."""
+    """Target volume of each origin; auto takes the best of a list for each matrix, sample one for all."""
 
     def tiles(self, zones: int) -> Fraction:
         """Return the cost of a suppressed trip in tiles."""

@@ -83,7 +83,7 @@ class LaplaceParams(Params):
     """Parameters of Laplace noise."""
 
     epsilon: float = Field(1.0, ge=0.001, le=100)
-    """Privacy loss: chances differ by a factor of e^epsilon at most. Smaller is safer."""
+    """Privacy loss: probabilities differ by at most a factor of e^epsilon. Smaller is safer."""
     trips_per_person: int = Field(1, ge=1, le=1000)
     """Trips of a person that are kept; where people are not known, trips that are protected together."""
     unit: Literal["person-step", "person"] = "person-step"

@@ -86,7 +86,7 @@ class MicroaggregationParams(GroupingParams):
     time_weight: TimeWeight = "auto"
     """Weight of time in the spatio-temporal distance: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "composed-trajectory"
-    """Representative of a group: composed of its members, their mean, or what is nearest to that."""
+    """Representative of a group: composed of its members, their mean, or the members nearest to that."""
     aggregation_time_weight: float | None = Field(None, ge=0)
     """Weight of time when the trajectory nearest to the mean is chosen. Default: that of the distance."""
     improve: int = Field(0, ge=0, le=1000, title="Rounds of exchange")

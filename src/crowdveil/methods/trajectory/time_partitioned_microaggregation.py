@@ -69,7 +69,7 @@ class TimePartitionedParams(GroupingParams):
     parts_by: PartsBy = "mean-time"
     """Time that assigns a trajectory to a part: the mean of its times, or the first."""
     distance: TrajectoryDistance = "spatiotemporal"
-    """Distance between trajectories of a part; graph is for all of them at once, with microaggregation."""
+    """Distance between trajectories of a part; graph works with microaggregation only."""
     time_weight: TimeWeight = 0.0
     """Weight of time in the spatio-temporal distance: a number (0 is space alone), auto, mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"
@@ -81,7 +81,7 @@ class TimePartitionedParams(GroupingParams):
     center: Center = "once"
     """With mdav: groups begin far from the center of all trajectories of the part, or of the remaining ones."""
     center_aggregation: CenterAggregation = "mean-trajectory"
-    """With mdav: the center is the mean of trajectories, or the trajectory nearest to it; then groups exchange none."""
+    """With mdav: the center is the mean of trajectories, or the trajectory nearest to it; then groups do not exchange members."""
     exchange: bool = True
     """Let groups of small parts exchange trajectories where that makes them more compact; with spatiotemporal alone."""
     count_trajectories: bool = False
