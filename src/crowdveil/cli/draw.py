@@ -114,7 +114,7 @@ def _command(verb: Verb, name: str) -> click.Command:
     if verb.verb == "filter":
         params += _filter_options()
     if output.plot:
-        params.append(click.Option(["--plot"], metavar="FILE", help="Also draw it, .png."))
+        params.append(click.Option(["--plot"], metavar="FILE", help="Also draw the result: .png."))
     if output.json:
         params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))
     if output.help:

@@ -41,9 +41,9 @@ class DeriveOptions(Params):
     """Options of a derived release."""
 
     step: str | None = None
-    """Add time steps up to steps of this length, such as 1d; all for one matrix."""
+    """Add up time steps to steps of this length, such as 1d; all for one matrix."""
     to_zones: Any = None
-    """Add areas up to these zones: a table with the columns zone and group, a row for each tile."""
+    """Add up areas to these zones: a table with the columns zone and group, a row for each tile."""
 
 
 @dataclass(frozen=True, eq=False)

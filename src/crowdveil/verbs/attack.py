@@ -337,7 +337,7 @@ VERB = Verb(
     local=_local,
     files=_files,
     output=lambda name: Output(
-        "Write it: .json, .csv or .parquet; of trajectories a table has each individual.",
+        "Results to write: .json, .csv or .parquet; for trajectories, a table has a row for each individual.",
         form=TableForm, json=True, stem="attack",
     ),
     hidden=lambda name: frozenset(("zones", "zone_id")) if _takes(name) in _TRAJECTORIES else frozenset(),

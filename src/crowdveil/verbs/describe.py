@@ -106,7 +106,7 @@ VERB = Verb(
     options=lambda name: (DescribeOptions, FlowReading),
     files=lambda name: (InputFile("data", FLOWS, "TRIPS_OR_FLOWS"),),
     output=lambda name: Output(
-        "Also write it: .json, or the figures of each time step as .csv or .parquet.",
+        "Also write the description: .json, or the figures of each time step as .csv or .parquet.",
         form=DrawnForm,
         plot=True,
         json=True,

@@ -256,10 +256,10 @@ VERB = Verb(
     files=lambda name: (
         InputFile("original", FLOWS, "ORIGINAL"),
         InputFile("release", RELEASE, "RELEASE"),
-        InputFile("pairing", TABLES, help="What was kept with --pairing when trajectories were anonymized.", required=False),
+        InputFile("pairing", TABLES, help="The file that anonymize --pairing wrote.", required=False),
     ),
     output=lambda name: Output(
-        "Also write it, .csv, .parquet or .json; of flows with the values of each time step.",
+        "Also write the measures: .csv, .parquet or .json; for flows with the values of each time step.",
         form=DrawnForm, plot=True, json=True, stem="measures",
     ),
     hidden=lambda name: frozenset(EitherReading.model_fields) - {"zones"},

@@ -44,7 +44,7 @@ class TimeParams(PlotParams):
     """Parameters of a picture of some time steps."""
 
     at: str | None = Field(None, min_length=4, json_schema_extra={"metavar": "TIME"})
-    """Draw the time steps that begin so in local time, such as 2020-03-06 or 2020-03-06T08. Default: all, summed."""
+    """Draw the time steps of this local day or hour, such as 2020-03-06 or 2020-03-06T08. Default: all, summed."""
 
 
 class FlowMapParams(ZoomParams, TimeParams):
@@ -88,14 +88,14 @@ class LossParams(PlotParams):
     measures: str | None = None
     """With the original: names of measures with commas between. Default: all of them."""
     pairing: Any = None
-    """With original trajectories: what was kept with --pairing when they were anonymized."""
+    """With original trajectories: the file that anonymize --pairing wrote."""
 
 
 class TreeParams(PlotParams):
     """Parameters of a tree."""
 
     groups: int = Field(8, ge=2, le=12)
-    """Groups of zones with a color of their own, at most."""
+    """Largest number of colored groups of zones."""
 
 
 @dataclass(frozen=True)
