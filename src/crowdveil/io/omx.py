@@ -60,7 +60,7 @@ def read_omx(
     h5py, notes = _h5py(), notes if notes is not None else ReadNotes()
     path, chosen = _split(data)
     if not path.exists():
-        raise InputError(path, "there is no such file.")
+        raise InputError(path, "there is no such file. Check its path.")
     try:
         with h5py.File(path, "r") as file:
             check_hdf5(file, path)

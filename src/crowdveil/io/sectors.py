@@ -179,6 +179,6 @@ def read_sectors(path: Path) -> WrittenSectors:
             LocalProjection(float(plane["longitude"]), float(plane["latitude"])),
         )  # fmt: skip
     except OSError:
-        raise InputError(path, "there is no such file, or it cannot be read.") from None
+        raise InputError(path, "there is no such file, or it cannot be read. Check its path.") from None
     except (KeyError, TypeError, ValueError, AttributeError, shapely.errors.GEOSException):
         raise InputError(path, "Expected a heat map written by crowdveil. Give such a file.") from None

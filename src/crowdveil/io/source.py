@@ -213,7 +213,7 @@ def _open_file(path: Path) -> Source:
     if path.is_dir():
         return _open_folder(path)
     if not path.exists():
-        raise InputError(path, "there is no such file.")
+        raise InputError(path, "there is no such file. Check its path.")
     try:
         with path.open("rb") as file:
             head = file.read(4)

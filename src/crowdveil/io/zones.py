@@ -239,7 +239,7 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
     import shapely
 
     if not path.exists():
-        raise InputError(path, "there is no such file.")
+        raise InputError(path, "there is no such file. Check its path.")
     if path.stat().st_size == 0:
         raise InputError(path, "the file is empty. Expected zones.")
     ending = path.suffix.lower()

@@ -263,7 +263,7 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        raise InputError(path, "there is no such file.") from None
+        raise InputError(path, "there is no such file. Check its path.") from None
 
 
 def _plain(filename: str) -> str:

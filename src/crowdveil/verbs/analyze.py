@@ -186,7 +186,7 @@ def _of_trajectories(
     trajectories: Trajectories = read(Trajectories, data, reading, notes)
     if trajectories.k_unit != "people":
         notes.add(
-            Text("people are not known, so that trajectories are counted (name the column of people with {user}).")
+            Text("people are not known, so trajectories are counted (name the column of people with {user}).")
         )
     stage(analysis.name)
     found: Any = analysis.run(trajectories, params, progress)

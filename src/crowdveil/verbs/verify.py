@@ -48,7 +48,7 @@ def _run(task: Task) -> Outcome:
     original, pairing = task.files.get("original"), task.files.get("pairing")
     for option in (*task.values, *(["pairing"] if pairing is not None else [])):
         if original is None:
-            raise ParameterError(Option(option), Text("it is for the original data. Give it with {original}."))
+            raise ParameterError(Option(option), Text("it is for reading the original. Add {original}."))
     folder = task.files["folder"]
     checked, counts = releases.verified(Path(folder), original, task.of(EitherReading), pairing)
     hashes = (

@@ -243,7 +243,7 @@ def _published(made: Path, area: str) -> bool:
         (("destinations", "out", "--zone", "z5"), "needs the zones"),
         (("destinations", "out", "--zone", "nowhere", "--zones", "zones.geojson"), "no such zone"),
         (("flows", "out", "--zoom", "3,2,1"), "west,south,east,north"),
-        (("flows", "out", "--at", "2031-01-01"), "no flow in such a time step"),
+        (("flows", "out", "--at", "2031-01-01"), "no flow in this time step"),
         (("flows", "out", "out", "out", "out"), "at most 3"),
         (("flows", "other", "--original", "wrong.csv", "--zones", "zones.geojson"), "made from other data"),
     ],

@@ -132,7 +132,7 @@ class OdComparison:
     def of_differences(self, of_flow: Ints | Floats, of_row: Floats) -> Floats:
         """Return the sum over each group of |x − y|, x of each flow and y of its row, or 0."""
         if self.row is None:
-            raise ValueError("a flow must lie in one row at most")
+            raise ValueError("a flow may lie in at most one row")
         return self.of_flows(np.abs(of_flow - np.append(of_row, 0.0)[self.row]))
 
     def of_rows(self, values: Ints | Floats) -> Floats:

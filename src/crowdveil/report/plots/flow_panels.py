@@ -75,7 +75,7 @@ def released_panel(written: WrittenRelease, manifest: Manifest, at: str | None, 
     flows = replace(flows, rings=Rings.of_geometries([feature.get("geometry") for feature in written.features]))
     panel = FlowPanel.of(title, False, flows, written.tile_names, _chosen(t, tz, at), manifest.k_unit)
     if at is not None and not len(panel.flows.volume):
-        raise InputError(Option("at"), "the release has no flow in such a time step. Name one of its time steps.")
+        raise InputError(Option("at"), "the release has no flow in this time step. Name one of its time steps.")
     return panel
 
 
@@ -91,7 +91,7 @@ def original_panel(flows: Flows, at: str | None) -> FlowPanel:
     chosen = _chosen(t, flows.tz, at)
     panel = FlowPanel.of(ORIGINAL, True, drawn, [str(name) for name in zones.ids], chosen)
     if at is not None and not len(panel.flows.volume):
-        raise InputError(Option("at"), "the original has no trip in such a time step. Name another.")
+        raise InputError(Option("at"), "the original has no trip in this time step. Name another.")
     return panel
 
 

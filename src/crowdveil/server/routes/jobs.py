@@ -289,7 +289,7 @@ def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
     file, about = result_of(service, job, review=False)
     service.store.say(who.who, "saw a report", job.id)
     if about["media_type"] != "application/zip":
-        raise ApiError(404, "no_report", "this kind of job has no report; its result says all of it.")
+        raise ApiError(404, "no_report", "this kind of job has no report. Fetch its result.")
     with open_result(file) as archive:
         for name in REPORTS:
             if name in archive.namelist():

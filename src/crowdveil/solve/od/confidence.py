@@ -15,7 +15,7 @@ _CAUTION = 1e-9
 
 
 def volume_bounds(volume: Ints, rate: float, threshold: int, beyond: float) -> VolumeBounds:
-    """Return bounds of the true volume of each published one, which both hold with a chance of at least 1 - `beyond`.
+    """Return bounds of the true volume of each published row; both hold with probability at least 1 - `beyond`.
 
     Noise x has a chance that falls with exp(-|x| rate), and a noisy volume is published from `threshold` on. The chance is that
     among published volumes, for any true volume: one is within the bounds if a published volume as large as this one, and one as
