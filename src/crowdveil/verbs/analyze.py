@@ -185,9 +185,7 @@ def _of_trajectories(
     stage("reading")
     trajectories: Trajectories = read(Trajectories, data, reading, notes)
     if trajectories.k_unit != "people":
-        notes.add(
-            Text("people are not known, so trajectories are counted (name the column of people with {user}).")
-        )
+        notes.add(Text("people are not known, so trajectories are counted (name the column of people with {user})."))
     stage(analysis.name)
     found: Any = analysis.run(trajectories, params, progress)
     if output is not None:
