@@ -246,16 +246,8 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
     try:
         if ending in (".geojson", ".json"):
             table, shapes, crs = read_geojson(path)
-        elif ending == ".gpkg":
-            from crowdveil.io.geopackage import read_geopackage  # here, since it needs SQLite
-
-            table, shapes, crs, layers = read_geopackage(path)
-            if layers > 1:
-                notes.add(
-                    Text("{path} holds {layers} layers of features: the first is read.", path=path, layers=layers)
-                )
         else:
-            table, shapes, crs = read_with_gdal(path)
+            table, shapes, crs = read_with_gdal(path, notes)
     except (
         ValueError, LookupError, TypeError, AttributeError, RecursionError, StopIteration, OSError, OverflowError,
         pa.ArrowException, shapely.errors.ShapelyError,
