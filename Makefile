@@ -46,7 +46,7 @@ FAST := tests/compat tests/runfiles tests/engine tests/model tests/test_errors.p
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(FAST)
 
-# Hypothesis seeds its own tests; two workers fit the smallest machine that we support, and others have three (tests/conftest.py).
+# Hypothesis seeds its own tests. One worker for each core.
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.runner import runtestprotocol
 from examples import tries
 from hypothesis import HealthCheck, settings
 
@@ -27,98 +23,20 @@ settings.register_profile("here", untimed)
 settings.register_profile("ci", untimed, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
-# Without it each process that imports numpy and scipy waits in a loop for work, 0.1 s of a processor.
-os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell, from which commands that tests interrupt would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-# Modules and tests are made once, and stay: to look for garbage among them takes a second.
-gc.disable()
 
 pytest_plugins = ("bad_input", "serving_fixtures", "spark_runs")
 
 PROJECT = Path(__file__).resolve().parents[1]
 REAL_DATA = PROJECT.parent / "shared" / "data"
 COMMAND = (sys.executable, "-c", "from crowdveil.cli.main import main; main()")
-IN_MEMORY = Path("/dev/shm")
-SERVICES = ("server", "deploy", "spark", "test_doc_services.py")
-"""Tests whose processes may not keep the kernels that they compile: other tests have compiled most of them before."""
-LONG = ("test_stopped_commands.py", "test_third_party.py")
-"""Tests that take seconds each: begun at the end, they would leave the other workers without work."""
 
 
 def pytest_configure() -> None:
-    """Let pictures have few pixels: what is drawn, and where, is the same. Not where guides draw those of the docs.
-
-    And let files of tests lie in memory where there is much of it: no test is about the disk, whose work takes 3 % of the time.
-    """
+    """Let pictures have few pixels: what is drawn, and where, is the same. Not where guides draw those of the docs."""
     os.environ["MATPLOTLIBRC"] = str(PROJECT / "tests" / "support" / "matplotlibrc")
-    with suppress(AttributeError, OSError):  # another system than Linux
-        folder = os.statvfs(IN_MEMORY)
-        free = min(_memory(), folder.f_bavail * folder.f_frsize)
-        if free >= 4 << 30 and os.access(IN_MEMORY, os.W_OK) and not folder.f_flag & os.ST_NOEXEC:
-            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
-
-
-def _memory() -> int:
-    """Return the bytes of memory that there are for all processes."""
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with suppress(OSError, ValueError):  # no container, or one without a limit
-        there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return there
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return three workers for `-n auto`: two keep two cores busy while one waits for a service.
-
-    Each takes up to 1.2 GiB, and services as much again, so that there are two where memory is small.
-    """
-    return 3 if _memory() >= 7 << 30 else 2
-
-
-@cache
-def _turn(path: Path) -> int:
-    """Return 0 for usual tests, 1 for long ones and 2 for those of services."""
-    first = path.relative_to(PROJECT / "tests").parts[0]
-    return 2 if first in SERVICES else int(first in LONG)
-
-
-@pytest.hookimpl(trylast=True)  # when those that are not wanted are gone
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests of services behind three quarters of all, so that one worker runs them all and starts services once.
-
-    The last of two or three workers begins before them; others take tests from the end of its queue when theirs is empty.
-    Long tests are right before those of services.
-    """
-    items.sort(key=lambda item: _turn(item.path))
-    usual = sum(_turn(item.path) == 0 for item in items)
-    place = min(len(items) * 3 // 4, usual)
-    items[place:] = items[usual:] + items[place:usual]
-    gc.freeze()  # a million objects of modules and tests, which the collector would go through again and again
-    gc.set_threshold(20_000, 20, 20)  # rarely: the collector took 3 % of the time
-    gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """Leave what there is to the system when the process ends."""
-    gc.freeze()
-
-
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Report of a test in a worker only what is counted or shown: to send and receive a report takes a millisecond.
-
-    Every test has three reports, of which those of its preparation and its end matter where they did not pass.
-    """
-    options = item.config.option
-    if not hasattr(item.config, "workerinput") or options.verbose > 0 or options.durations is not None:
-        return None
-    for report in runtestprotocol(item, log=False, nextitem=nextitem):
-        if report.when == "call" or not report.passed:
-            item.ihook.pytest_runtest_logreport(report=report)
-    return True
 
 
 @pytest.fixture(scope="session")
@@ -177,9 +95,6 @@ class Ran:
 def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Ran]]:
     """Run `crowdveil ARGS` in this process, as its entry point does; what libraries print below Python counts too."""
     from crowdveil.cli.main import main
-
-    with suppress(ImportError):
-        import pandas  # noqa: F401  # a command leaves it out of its process, where later tests need it
 
     before = signal.getsignal(signal.SIGTERM)
 
