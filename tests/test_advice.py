@@ -13,8 +13,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods
-from crowdveil.run.advice import _CHANGES, what_to_change
-from crowdveil.run.verification import add_run_warnings
+from crowdveil.run.verification import _CHANGES, add_run_warnings, what_to_change
 
 
 def _flows(step_s: int | None) -> Flows:

@@ -64,7 +64,7 @@ def test_help_says_that_a_seed_is_a_secret(command: Callable[..., Ran]) -> None:
 
 
 def test_attacks_draw_apart_from_the_method() -> None:
-    from crowdveil.run.seeds import derive_seed, fresh
+    from crowdveil.run.options import derive_seed, fresh
 
     assert derive_seed(1, "attacks") == derive_seed(1, "attacks") != 1
     assert len({derive_seed(seed, "attacks") for seed in range(50)}) == 50

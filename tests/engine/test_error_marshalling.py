@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crowdveil.engine.error_marshalling import marshal_errors, marshal_errors_of_chunks, unmarshal_error
+from crowdveil.engine.spark import marshal_errors, marshal_errors_of_chunks, unmarshal_error
 from crowdveil.errors import (
     CrowdveilError,
     GuaranteeViolatedError,

@@ -295,7 +295,7 @@ def test_names_are_unique_and_statements_are_sentences() -> None:
 def test_outlines_that_cross_themselves_or_leave_the_globe_are_found(ring: list[list[float]], broken: int) -> None:
     from dataclasses import replace
 
-    from crowdveil.guarantees.outlines import broken_outlines
+    from crowdveil.guarantees.base import broken_outlines
 
     geometry = {"type": "Polygon", "coordinates": [ring]}
     assert broken_outlines([{"geometry": geometry}, {"geometry": None}, {}]) == broken

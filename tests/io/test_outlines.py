@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.io.geojson import GRID, snap_to_grid, union_outline
-from crowdveil.io.outlines import TileFaces
+from crowdveil.io.release_writer import TileFaces
 
 
 def _tiles(seed: int, side: int, noise: float) -> np.ndarray:

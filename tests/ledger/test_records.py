@@ -11,8 +11,8 @@ import pytest
 import crowdveil
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.notes import ReadNotes
-from crowdveil.ledger.alignment import Covered, align
 from crowdveil.ledger.content import SourceRecords
+from crowdveil.ledger.examination import Covered, align
 from crowdveil.ledger.records import Inputs, read_records
 from crowdveil.model.flows import Flows
 from crowdveil.reading import FlowReading, read

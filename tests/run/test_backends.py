@@ -17,10 +17,9 @@ from crowdveil.progress import no_progress
 from crowdveil.reading import FlowReading, read
 from crowdveil.registry import find_method
 from crowdveil.run import local, pipeline
-from crowdveil.run.backend import Backend
 from crowdveil.run.options import RunOptions
 from crowdveil.run.pipeline import Request, run_stages
-from crowdveil.run.stages import RunSpec, Solution
+from crowdveil.run.stages import Backend, RunSpec, Solution
 
 VERBS = ["check_target", "read", "check_k", "solve", "write", "verify", "attack", "report", "publish"]
 STAGES = ["reading", "anonymizing", "writing", "verifying", "attacking", "reporting"]

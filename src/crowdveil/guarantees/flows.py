@@ -9,9 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, broken_outlines, faults_in, flags
 from crowdveil.guarantees.intervals import INTERVAL_FAULTS, interval_faults, row_pieces
-from crowdveil.guarantees.outlines import broken_outlines
 from crowdveil.guarantees.overlaps import Pairs, rows_of_pairs
 from crowdveil.io.written_release import BOUND_COLUMNS, FLOWS, WrittenRelease, has_columns
 from crowdveil.model.release import STATES

@@ -10,8 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import WHOSE, Finding, Guarantee, Kind, Merge, faults_in, flags
-from crowdveil.guarantees.outlines import broken_outlines
+from crowdveil.guarantees.base import WHOSE, Finding, Guarantee, Kind, Merge, broken_outlines, faults_in, flags
 from crowdveil.io.written_release import POINTS, WrittenRelease, has_columns
 from crowdveil.model.arrays import Floats, Ints, Mask, gather
 from crowdveil.model.trajectories import Trajectories

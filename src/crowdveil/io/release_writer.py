@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.io.geojson import COORDINATE_DECIMALS, snap_to_grid, write_features
-from crowdveil.io.outlines import TileFaces
+from crowdveil.io.geojson import COORDINATE_DECIMALS, GRID, snap_to_grid, union_outline, write_features
 from crowdveil.io.tables import write_chunked_table, write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE
 from crowdveil.model.area_labels import area_labels
 from crowdveil.model.areas import Areas
-from crowdveil.model.arrays import Ints, Mask
+from crowdveil.model.arrays import Ints, Labels, Mask
 from crowdveil.model.release import PUBLISHED, REPORTED, FlowRelease, Release, TrajectoryRelease
 
 TableFormat = Literal["parquet", "csv"]
@@ -117,3 +117,51 @@ def drawn_areas(release: Release, areas: Areas) -> Mask:
         drawn[release.destination[release.state == PUBLISHED]] = True
         drawn[release.origin] = True
     return drawn
+
+
+POLYGONS = (3, 6)
+"""Types of shapes that have faces: polygons and multipolygons."""
+
+
+class TileFaces:
+    """Outlines of sets of tiles.
+
+    Parameters
+    ----------
+    shapes
+        Outlines of tiles, on the grid of written decimals.
+    """
+
+    def __init__(self, shapes: Labels) -> None:
+        import shapely
+
+        self._shapes = shapes
+        self._plain = bool(np.all(np.isin(shapely.get_type_id(shapes), POLYGONS)))
+
+    @cached_property
+    def _faces(self) -> tuple[Labels, list[Ints]]:
+        """The faces between all borders, and those in each tile."""
+        import shapely
+
+        borders = shapely.union_all(shapely.boundary(self._shapes), grid_size=GRID)
+        faces = shapely.get_parts(shapely.polygonize(shapely.get_parts(borders)))
+        inside, tile = shapely.STRtree(self._shapes).query(shapely.point_on_surface(faces), predicate="within")
+        inside = inside[np.argsort(tile, kind="stable")]
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(tile, minlength=len(self._shapes)))])
+        return faces, [inside[low:high] for low, high in pairwise(bounds.tolist())]
+
+    def outline(self, tiles: Ints) -> Any:
+        """Return the outline of tiles together, given by their positions, on the grid."""
+        import shapely
+
+        if self._plain:
+            faces, of_tile = self._faces
+            joined = np.unique(np.concatenate([of_tile[tile] for tile in tiles]))
+            try:
+                outline = shapely.coverage_union_all(faces[joined])
+            except shapely.errors.GEOSException:
+                outline = None
+            # A tile may be smaller than the grid, so that it has no face.
+            if outline is not None and outline.is_valid and not outline.is_empty:
+                return outline
+        return union_outline(self._shapes[tiles])

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from crowdveil.errors import InputError
 from crowdveil.io.tables import unescape_formulas
@@ -21,6 +22,43 @@ from crowdveil.io.times import read_seconds
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.trajectories import Trajectories
+
+
+class _Schema(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow", defer_build=True)
+
+
+class _Area(_Schema):
+    area: str
+    name: str | None = None
+    """Readable name, of at most 60 characters."""
+    tiles: list[str]
+    size: int = 0
+    area_km2: int | float | None = None
+    lon: int | float = 0
+    lat: int | float = 0
+
+    @model_validator(mode="after")
+    def _check_position(self) -> Self:
+        if ("lon" in self.model_fields_set) != ("lat" in self.model_fields_set):
+            raise ValueError("a position has a longitude and a latitude")
+        return self
+
+
+class _Outline(_Schema):
+    type: str
+    coordinates: list[Any]
+
+
+class _Feature(_Schema):
+    properties: _Area
+    geometry: _Outline | None = None
+
+
+class AreaList(_Schema):
+    """Required content of the GeoJSON of areas."""
+
+    features: list[_Feature]
 
 
 class Column(NamedTuple):
@@ -325,7 +363,7 @@ def _check_types(table: pa.Table, columns: Mapping[str, Column]) -> None:
 
 def read_features(path: Path) -> list[dict[str, Any]]:
     """Return the areas of a release, as in the GeoJSON; errors of a broken file pass through."""
-    from crowdveil.io.area_schema import AreaList  # here, since trajectories have none
+    from crowdveil.io.written_release import AreaList  # here, since trajectories have none
 
     listed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     AreaList.model_validate(listed)

@@ -42,9 +42,9 @@ from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FRAME_OPTIONS, FlowReading, with_counted_tiles, with_partition
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
+from crowdveil.run.options import ATTACKS, derive_seed
 from crowdveil.run.partitions import PartitionedRun, merged_findings, write_part
 from crowdveil.run.releases import REPORT_ROWS
-from crowdveil.run.seeds import ATTACKS, derive_seed
 from crowdveil.run.stages import FileEntries, Findings, Guarantees, RunSpec, Solution
 from crowdveil.run.verification import check, check_k_feasible, refuse_large_k
 from crowdveil.solve.od.step_solver import summarize_figures

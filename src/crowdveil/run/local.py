@@ -27,11 +27,10 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
 from crowdveil.reading import read
 from crowdveil.report.cost_summary import cost_lines, cost_of
-from crowdveil.run.backend import Backend
 from crowdveil.run.ledgers import Recorder, open_recorder
+from crowdveil.run.options import ATTACKS, derive_seed, drawn_seed
 from crowdveil.run.releases import add_report
-from crowdveil.run.seeds import ATTACKS, derive_seed, drawn_seed
-from crowdveil.run.stages import FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
+from crowdveil.run.stages import Backend, FileEntries, Findings, Guarantees, LedgerAudit, RunSpec, Solution
 from crowdveil.run.verification import check, check_k_feasible, what_k_counts
 
 

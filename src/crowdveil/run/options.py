@@ -1,8 +1,10 @@
-"""Options of a run, declared once: the command line, Python, run files, the service and Spark are drawn from them."""
+"""Options of a run, declared once: the command line, Python, run files, the service and Spark are drawn from them; and seeds."""
 
 from __future__ import annotations
 
+import hashlib
 import re
+import secrets
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -112,3 +114,26 @@ def refuse_table_without_spark(table: str | None) -> None:
         raise ParameterError(
             Option("table"), Text("it is for tables of Spark. Add {engine}.", engine=Option("engine", "spark"))
         )
+
+
+BITS = 128
+
+
+def fresh() -> int:
+    """Return entropy of the operating system, a new value for each call."""
+    return secrets.randbits(BITS)
+
+
+def derive_seed(seed: int, purpose: str) -> int:
+    """Return a seed for another purpose: its draws reveal nothing about draws made with `seed` itself."""
+    digest = hashlib.sha256(f"{purpose}:{seed}".encode()).digest()
+    return int.from_bytes(digest[: BITS // 8], "big")
+
+
+ATTACKS = "attacks"
+"""The purpose of the attacks' seed: their draws are not those of the method."""
+
+
+def drawn_seed(seed: int | None) -> int:
+    """Return the seed of a run: the given one, or fresh entropy."""
+    return fresh() if seed is None else seed

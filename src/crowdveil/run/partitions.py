@@ -21,10 +21,9 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_folder import ReleaseFolder, file_system
 from crowdveil.io.tables import COMPRESSION
 from crowdveil.io.written_release import WrittenRelease, read_release
-from crowdveil.run.backend import Backend
+from crowdveil.run.options import drawn_seed
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
-from crowdveil.run.seeds import drawn_seed
-from crowdveil.run.stages import Findings, Guarantees, RunSpec
+from crowdveil.run.stages import Backend, Findings, Guarantees, RunSpec
 
 
 def write_part(rows: pa.Table, folder: str, name: str) -> tuple[pa.Table, str]:

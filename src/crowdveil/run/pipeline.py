@@ -21,13 +21,12 @@ from crowdveil.model.trips import Trips
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
-from crowdveil.run.backend import Backend
 from crowdveil.run.flow_partitions import LocalPartitions, runs_in_partitions
 from crowdveil.run.local import LocalBackend
 from crowdveil.run.manifest import build_manifest
 from crowdveil.run.options import AuditOptions, RunOptions, refuse_table_without_spark
 from crowdveil.run.result import Result
-from crowdveil.run.stages import RunSpec
+from crowdveil.run.stages import Backend, RunSpec
 from crowdveil.run.verification import (
     add_run_warnings,
     structural_guarantees,

@@ -59,7 +59,7 @@ from crowdveil.solve.od.clusters import (
     release_clusters,
     step_flows,
 )
-from crowdveil.solve.od.requirements import check_positions
+from crowdveil.solve.od.region_space import check_positions
 
 
 class GloveParams(Budgeted, FlowParams):

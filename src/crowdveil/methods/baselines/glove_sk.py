@@ -54,7 +54,7 @@ from crowdveil.solve.od.clusters import (
     release_clusters,
     step_flows,
 )
-from crowdveil.solve.od.requirements import check_positions
+from crowdveil.solve.od.region_space import check_positions
 
 
 class GloveSkParams(Budgeted, FlowParams):

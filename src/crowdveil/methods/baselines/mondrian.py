@@ -44,7 +44,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams
 from crowdveil.progress import Progress
 from crowdveil.solve.od.clusters import StepFlows, number_clusters, release_clusters, step_flows
-from crowdveil.solve.od.requirements import check_positions
+from crowdveil.solve.od.region_space import check_positions
 
 
 class MondrianParams(FlowParams):

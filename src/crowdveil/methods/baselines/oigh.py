@@ -41,8 +41,7 @@ from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
 from crowdveil.progress import Progress
-from crowdveil.solve.od.region_space import RegionSpace
-from crowdveil.solve.od.requirements import check_tree
+from crowdveil.solve.od.region_space import RegionSpace, check_tree
 from crowdveil.solve.od.step_solver import NO_BOXES, StepRange, StepSolution, solve_steps
 
 

@@ -38,8 +38,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, SizedAreas
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSpace, gap_percent
-from crowdveil.solve.od.region_space import RegionSpace
-from crowdveil.solve.od.requirements import check_tree
+from crowdveil.solve.od.region_space import RegionSpace, check_tree
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import as_figure, summarize_gaps
 

@@ -46,8 +46,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, SizedAreas, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, gap_percent
-from crowdveil.solve.od.region_space import RegionSpace
-from crowdveil.solve.od.requirements import check_tree
+from crowdveil.solve.od.region_space import RegionSpace, check_tree
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import Targets, one_target, round_gap, summarize_targets
 

@@ -43,7 +43,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.params import SizedAreas, TargetVolume
 from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
-from crowdveil.solve.od.requirements import check_tree
+from crowdveil.solve.od.region_space import check_tree
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.targets import Targets, one_target, summarize_targets
 

@@ -99,8 +99,15 @@ from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.refinement import Refinement
-from crowdveil.solve.od.region_space import Objective, RegionExtent, RegionSpace, mean_hectares
-from crowdveil.solve.od.requirements import check_outlines, check_positions, check_tree
+from crowdveil.solve.od.region_space import (
+    Objective,
+    RegionExtent,
+    RegionSpace,
+    check_outlines,
+    check_positions,
+    check_tree,
+    mean_hectares,
+)
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import as_figure, summarize_gaps

@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crowdveil.run.backend import Backend
-    from crowdveil.run.stages import RunSpec
+    from crowdveil.run.stages import Backend, RunSpec
 
 
 @contextmanager

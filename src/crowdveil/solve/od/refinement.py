@@ -14,11 +14,10 @@ from crowdveil.errors import InputError
 from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
 from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
-from crowdveil.solve.od.area_content import counted_tiles
 from crowdveil.solve.od.box_building import DEVIATION_SCALE
 from crowdveil.solve.od.boxes import BoxSpace, gap_percent
 from crowdveil.solve.od.dyadic_regions import tile_positions
-from crowdveil.solve.od.region_space import Objective, RegionExtent, tile_cost
+from crowdveil.solve.od.region_space import Objective, RegionExtent, counted_tiles, tile_cost
 from crowdveil.solve.od.step_solver import StepSolution
 from crowdveil.solve.od.targets import as_figure
 

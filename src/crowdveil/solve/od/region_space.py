@@ -4,19 +4,66 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.kernels.od.structures import DestinationTree, OriginTree
-from crowdveil.model.arrays import Ints, Mask, frozen
+from crowdveil.model.arrays import Indices, Ints, Mask, frozen, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import ward
-from crowdveil.solve.od.area_content import AreaContent
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
-from crowdveil.solve.od.requirements import check_outlines
+
+
+@dataclass(frozen=True)
+class AreaContent:
+    """What an area must contain at least.
+
+    Attributes
+    ----------
+    tiles
+        Fewest tiles; only those that count in the data, such as visited ones, where it says so.
+    """
+
+    tiles: int = 1
+
+    def regions_that_fit(self, regions: Hierarchy | DyadicRegions, data: Flows) -> Mask:
+        """Return whether each region contains enough; then all regions around it do, too."""
+        return np.asarray(regions.subtree_sums(counted_tiles(data)) >= self.tiles)
+
+    def areas_that_fit(self, data: Flows, offsets: Ints, tiles: Ints | Indices) -> Mask:
+        """Return whether areas, given by their tiles, contain enough."""
+        return slice_sums(offsets, counted_tiles(data)[tiles]) >= self.tiles
+
+    def asks_for_tiles(self, data: Flows) -> bool:
+        """Return whether an area may have too few tiles."""
+        return self.tiles > 1 or data.counted is not None
+
+
+def counted_tiles(data: Flows) -> Ints:
+    """Return 1 for each tile that counts, else 0."""
+    return np.ones(len(data.zones), np.int64) if data.counted is None else data.counted.tiles.astype(np.int64)
+
+
+def check_tree(data: Flows, _params: Any) -> None:
+    """Raise unless there is a tree over the zones, or positions to make one of."""
+    if len(data) and data.origin_tree is None and data.destination_tree is None:
+        data.zones.need_location("Ward trees")
+
+
+def check_positions(data: Flows, _params: Any) -> None:
+    """Raise unless the positions of the zones are known, for clusters of flows."""
+    if len(data):
+        data.zones.need_location("clusters of flows")
+
+
+def check_outlines(data: Flows, what: Option) -> None:
+    """Raise unless all zones have an area."""
+    if np.isnan(data.zones.area_m2).any():
+        raise InputError(Text("{what} needs zones with outlines. Give polygons with {zones}, or a grid.", what=what))
+
 
 Objective = Literal["generalization", "area", "reconstruction"]
 Regions = Hierarchy | DyadicRegions

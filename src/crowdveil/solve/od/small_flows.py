@@ -11,8 +11,8 @@ from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import AnyArray, Indices, Ints, distinct, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, FlowRelease
-from crowdveil.solve.od.area_content import AreaContent
 from crowdveil.solve.od.assignment import rows_met
+from crowdveil.solve.od.region_space import AreaContent
 from crowdveil.solve.od.weights import added_up
 
 if TYPE_CHECKING:
