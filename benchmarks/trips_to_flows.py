@@ -8,6 +8,7 @@ forms, count(DISTINCT) and two groupings; the ratio is to the faster one. What s
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
 from _bench import SMALL, answer, best, data_file, measured, say
@@ -37,8 +38,17 @@ def bare(path: str, job: str) -> int:
     from crowdveil.engine.threads import thread_count
     from crowdveil.io.duckdb_engine import MEMORY_LIMIT
 
-    config = {"memory_limit": MEMORY_LIMIT, "threads": thread_count(), "preserve_insertion_order": False}
-    with duckdb.connect(config=config) as connection:
+    with (
+        tempfile.TemporaryDirectory() as spilled,
+        duckdb.connect(
+            config={
+                "memory_limit": MEMORY_LIMIT,
+                "threads": thread_count(),
+                "preserve_insertion_order": False,
+                "temp_directory": spilled,
+            }
+        ) as connection,
+    ):
         return len(connection.sql(BARE[job].format(h=HOUR, f=path)).to_arrow_table())
 
 
