@@ -2,8 +2,8 @@
 
 k = 10, at most 10 % suppressed. On matrices like those of the literature, and on the yellow taxi sample by hour of day where it
 is available. For each data set the mean generalization error and the reconstruction error of every method, and
-their ratios to those of `atg-dual`; dyadic and free splits on maps of fewer than 2,000 tiles. The last figure is the largest ratio of the
-generalization error of `joint` on the tree, senegal_big aside, where nearly nothing is left to gain.
+their ratios to those of `atg-dual`; dyadic and free splits on maps of fewer than 2,000 tiles. The last figure is the largest
+ratio of the generalization error of `joint` on the tree, senegal_big aside, where nearly nothing is left to gain.
 """
 
 from __future__ import annotations
