@@ -149,7 +149,8 @@ def test_what_a_method_would_refuse_is_known_before_the_job(near: Within) -> Non
         assert "need the positions of the zones" in str(unfit(method, {"k": 2}))
     assert "needs cells of a grid" in str(unfit("uniform", {"k": 2}))
     assert "areas that were made before" in str(unfit("fixed", {"k": 2}))
-    assert unfit("suppression", {"k": 2}) is None and unfit("laplace", {}) is None
+    assert unfit("suppression", {"k": 2}) is None
+    assert "since laplace must not show which ones have trips" in str(unfit("laplace", {}))
     assert "at most the trips in the data, 24, got 25" in str(unfit("suppression", {"k": 25}))
     assert "k: Expected" in str(unfit("suppression", {"k": 1}))
     assert unfit("microaggregation", {}) is None, "a method for other data, which cannot be chosen"
@@ -158,10 +159,11 @@ def test_what_a_method_would_refuse_is_known_before_the_job(near: Within) -> Non
 def test_every_method_refuses_in_a_preview_what_it_refuses_in_a_run(near: Within, tmp_path: Path) -> None:
     """The sentence of a preview is the one that the run ends with, before anything is solved."""
     (tmp_path / "trips.csv").write_text(TRIPS)
-    for method in ("joint", "uniform", "fixed", "glove"):
-        seen = looked(near, "trips.csv", TRIPS, takes="flows", method=method, method_parameters={"k": 2}).json()
+    for method in ("joint", "uniform", "fixed", "glove", "laplace"):
+        values = {} if method == "laplace" else {"k": 2}
+        seen = looked(near, "trips.csv", TRIPS, takes="flows", method=method, method_parameters=values).json()
         with pytest.raises(CrowdveilError) as refused:
-            crowdveil.anonymize(tmp_path / "trips.csv", tmp_path / "out", method=method, k=2)
+            crowdveil.anonymize(tmp_path / "trips.csv", tmp_path / "out", method=method, **values)
         assert refused.value.text == from_json(seen["unfit"]).text and not (tmp_path / "out").exists()
 
 

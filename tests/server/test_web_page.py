@@ -427,9 +427,12 @@ def test_what_takes_too_long_to_be_looked_at_can_be_run(browser: Any, busy: Runn
 def test_a_seed_is_not_shown_again(browser: Any, busy: Running, files: Path) -> None:
     with inside(browser, busy) as visit:
         page = visit.page
-        visit.choose(files / "bad.csv", ".problem")
-        page.check("#m-drop_invalid")
+        visit.choose(files / "plain.csv")
         page.select_option("#method", "laplace")
+        page.wait_for_selector(".message:has-text('Expected zones')")
+        assert page.is_disabled("button[type=submit]"), "zones that are found would show which ones have trips"
+        page.set_input_files("#m-zones", files / "zones.geojson")
+        page.wait_for_function(SETTLED)
         page.evaluate(OPEN_ALL)
         assert page.input_value("#f-seed") == "" and page.locator(".crowd").count() == 0
         page.fill("#f-seed", "77123")
@@ -528,8 +531,7 @@ def test_files_are_dropped_and_a_job_is_run_by_keyboard_alone(
         page.focus("text=Choose another")
         page.keyboard.press("Enter")
         page.focus("#data")
-        visit.choose(files / "plain.csv")
-        page.wait_for_selector(".fine")
+        visit.choose([files / "plain.csv", files / "zones.geojson"], ".fine")
         page.focus("#f-k")
         page.keyboard.press("Enter")  # as in any form
         page.wait_for_selector(".verdict")

@@ -11,13 +11,10 @@ from crowdveil.attacks.risk import require_withstood
 from crowdveil.errors import Name, Option, ParameterError, Text
 from crowdveil.guarantees.base import require_checked
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.omx import is_omx
-from crowdveil.io.tiling import Tiling
 from crowdveil.measures.rounding import round_down_to_groups
 from crowdveil.methods.base import Facts
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.model.trips import Trips
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
@@ -29,6 +26,7 @@ from crowdveil.run.result import Result
 from crowdveil.run.stages import Backend, RunSpec
 from crowdveil.run.verification import (
     add_run_warnings,
+    check_zones_given,
     structural_guarantees,
     what_k_counts,
     without_exact_figures,
@@ -88,12 +86,7 @@ def run(request: Request, progress: Progress = no_progress, stage: Stage = lambd
         raise ParameterError(Option("pairing"), f"{method.name} is for flows, which have none. Leave it out.")
     if getattr(spec.reading, "min_tiles_of", None) is not None and "min_tiles" not in method.params.model_fields:
         raise ParameterError(Option("min_tiles_of"), f"{method.name} has no smallest areas. Leave it out.")
-    if method.needs_zones and _finds_zones(spec):
-        raise ParameterError(
-            Option("zones"),
-            f"Expected zones from a file, since {method.name} must not show which ones have trips. Give it, or "
-            "points as voronoi:FILE.",
-        )
+    check_zones_given(method, spec.data, getattr(spec.reading, "zones", None))
     for option in AuditOptions.model_fields:
         if getattr(spec.options, option) and spec.options.ledger is None:
             raise ParameterError(
@@ -110,14 +103,6 @@ def _backend(spec: RunSpec, session: Any, stage: Stage) -> AbstractContextManage
     from crowdveil.run.spark import spark_backend
 
     return spark_backend(spec, session, stage)
-
-
-def _finds_zones(spec: RunSpec) -> bool:
-    """Return whether the zones of a run come from its data: not those of a file, of a model in memory, or of a matrix."""
-    if isinstance(spec.data, Flows | Trips) or (is_omx(spec.data)):
-        return False
-    zones = getattr(spec.reading, "zones", None)
-    return zones is None or Tiling.of(zones) is not None
 
 
 def run_stages(spec: RunSpec, backend: Backend, progress: Progress, stage: Stage) -> Result:

@@ -11,12 +11,15 @@ from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.omx import is_omx
+from crowdveil.io.tiling import Tiling
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.methods.base import Facts, Method, RowSemantics
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import Partition
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.model.trips import Trips
 from crowdveil.params import Params
 from crowdveil.registry import find_method
 
@@ -196,6 +199,19 @@ def warn_if_out_of_date(partition: Partition | None, cost: Mapping[str, Any], no
 def what_k_counts(data: Flows | Trajectories, params: Params) -> str:
     """Return what k counts: people where they are known, unless trajectories are asked for; else trips or trajectories."""
     return "trajectories" if getattr(params, "count_trajectories", False) else data.k_unit
+
+
+def check_zones_given(method: Method, data: Any, zones: Any) -> None:
+    """Require zones that do not come from the data, if the method needs them: those of a file, a model in memory, or a matrix."""
+    in_data = (
+        not isinstance(data, Flows | Trips) and not is_omx(data) and (zones is None or Tiling.of(zones) is not None)
+    )
+    if method.needs_zones and in_data:
+        raise ParameterError(
+            Option("zones"),
+            f"Expected zones from a file, since {method.name} must not show which ones have trips. Give it, or "
+            "points as voronoi:FILE.",
+        )
 
 
 def check_k_feasible(data: Flows | Trajectories, params: Params) -> None:

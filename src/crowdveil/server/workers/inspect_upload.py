@@ -30,7 +30,7 @@ from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, read
 from crowdveil.registry import find_method
-from crowdveil.run.verification import check_k_feasible
+from crowdveil.run.verification import check_k_feasible, check_zones_given
 from crowdveil.server.workers.check_rows import check_rows
 
 ROWS_SHOWN = 5
@@ -146,6 +146,7 @@ def _unfit(model: Flows | Trajectories, request: dict[str, Any]) -> dict[str, An
         if method is None or not isinstance(model, method.takes):
             return None
         params = method.params.checked(request["method_parameters"])
+        check_zones_given(method, request["data"], request["files"].get("zones") or request["values"].get("zones"))
         if not request["part"]:  # there may be more people in the rest of the file
             check_k_feasible(model, params)
         if "partition" not in request["values"] | request["files"]:  # which previews do not read
