@@ -6,7 +6,6 @@ last the time to the first map over that of the same report opened as a file.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -16,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from _bench import say
+from _bench import SMALL, say
 
 SIDE, FLOWS, STEPS, DRAGS = 100, 100_000, 24, 60
-_FRAMES = """(ms) => new Guarantee((done) => {
+_FRAMES = """(ms) => new Promise((done) => {
     const took = []; let last = performance.now(); const begin = last;
     const step = (now) => {
         took.push(now - last); last = now;
@@ -86,7 +85,7 @@ def main() -> None:
     from browsing import chromium
     from serving import Running, ended, put
 
-    flows = FLOWS // 10 if "quick" in sys.argv[1:] else FLOWS
+    flows = FLOWS // 10 if SMALL else FLOWS
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         make(folder, flows)

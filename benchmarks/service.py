@@ -15,11 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from _bench import SMALL  # isort: skip  (it puts the helpers of the tests on the path)
 import serving_checks as checks
 from serving import Running, cabs
 from serving_hostile import hostile, watched
-
-from _bench import SMALL
 
 HOSTILE = 5 if SMALL else 200
 INSIDE, FUZZED, JOBS, CLIENTS, KILLED, EVERY_S, UPLOAD_MIB, EXAMPLES = (
