@@ -8,6 +8,9 @@ export const STYLES: [string, string][] = [["heat", "Heat map"], ["lines", "Line
 const CELLS = 72;
 const CHUNK = 300;
 
+/** Return the class of color of a cell: it grows with the square root of its trajectories. */
+const heatClass = (count: number, top: number): number => Math.min(Math.floor(7 * Math.sqrt(count / top)), 6);
+
 export class TrajectoryLayer {
   readonly x: Float64Array;
   readonly y: Float64Array;
@@ -58,20 +61,20 @@ export class TrajectoryPainter implements Painter {
     const top = this.top || this.most(), look = colors();
     for (let at = 0; at < count.length; at++) {
       if (!count[at]) continue;
-      context.fillStyle = look.classes[Math.min(Math.floor(7 * Math.sqrt(count[at] / top)), 6)];
+      context.fillStyle = look.classes[heatClass(count[at], top)];
       context.fillRect((at % CELLS) * cell, Math.floor(at / CELLS) * cell, 0.96 * cell, 0.96 * cell);
     }
   }
 
-  /** Return the numbers of trajectories of each class of the heat map, as labels by class. */
+  /** Return the classes that occur in the heat map, each with its numbers of trajectories as a label. */
   labels(): [number, string][] {
-    const top = this.top || this.most();
-    const least = [0, 1, 2, 3, 4, 5, 6].map((i) => Math.max(1, Math.ceil(top * (i / 7) ** 2)));
+    const top = this.top || this.most(), ranges = new Map<number, [number, number]>();
+    for (const count of [...this.cells().count].filter((each) => each > 0).sort((a, b) => a - b)) {
+      const level = heatClass(count, top);
+      ranges.set(level, [ranges.get(level)?.[0] ?? count, count]);
+    }
     const text = (value: number) => value.toLocaleString("en");
-    return least.flatMap((low, i): [number, string][] => {
-      const high = i === 6 ? top : least[i + 1] - 1;
-      return high < low ? [] : [[i, high === low ? text(low) : `${text(low)}–${text(high)}`]];
-    });
+    return [...ranges].map(([level, [low, high]]) => [level, low === high ? text(low) : `${text(low)}–${text(high)}`]);
   }
 
   /** Return the trajectories in the cell that has most. */

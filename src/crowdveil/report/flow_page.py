@@ -155,11 +155,12 @@ def _largest(shown: FlowPicture, title: str) -> Table:
     rows = [
         [shown.names[a], shown.names[b], f"{n:,}"] for a, b, n in zip(o.tolist(), d.tolist(), v.tolist(), strict=True)
     ]
-    return Table(title, ["from", "to", "trips"], rows, [False, False, True])
+    names = explained(name for row in rows for name in row[:2])
+    return Table(title, ["from", "to", "trips"], rows, [False, False, True], names)
 
 
 def _busiest(shown: FlowPicture) -> Table:
-    order = np.argsort(-shown.trips, kind="stable")[:ROWS_IN_TABLE].tolist()
+    order = shown.busiest[:ROWS_IN_TABLE]
     km2 = [f"{v:,.2f}" if np.isfinite(v) else "–" for v in shown.km2.tolist()]
     rows = [[shown.names[i], shown.ids[i], f"{shown.size[i]:,}", km2[i], f"{shown.trips[i]:,}"] for i in order]
     return Table("Areas with most trips", ["area", "id", "tiles", "km²", "trips that leave or reach it"], rows,
@@ -184,7 +185,7 @@ def _key_figures(written: WrittenRelease, manifest: Manifest) -> list[tuple[str,
 
 
 def _omissions(after: FlowPicture, shades: list[Shade]) -> list[str]:
-    notes = [text for text in [explained(after.names)] if text]
+    notes = [text for text in [explained(after.names[i] for i in after.busiest)] if text]
     notes += [
         f"There is no map of one color: {s.title[0].lower()}{s.title[1:]}: {s.uniform} everywhere."
         for s in shades

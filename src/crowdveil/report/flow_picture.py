@@ -87,6 +87,12 @@ class FlowPicture:
         trips: Ints = np.rint(both).astype(np.int64)
         return trips
 
+    @property
+    def busiest(self) -> list[int]:
+        """Areas by their trips, the busiest first."""
+        order: list[int] = np.argsort(-self.trips, kind="stable").tolist()
+        return order
+
     def by_tile(self, trips: Ints | Floats) -> tuple[Floats, Floats]:
         """Return for each tile the mean number of tiles that the trips of its areas are spread over, and its share of them."""
         count = int(self.tiles.max(initial=-1)) + 1

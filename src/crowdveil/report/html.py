@@ -19,7 +19,7 @@ from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import first_page
 from crowdveil.report.attack_table import attack_rows
-from crowdveil.report.page_model import PageModel
+from crowdveil.report.page_model import PageModel, method_parameters
 from crowdveil.report.questions import answers
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def public_report(written: WrittenRelease, manifest: Manifest) -> str:
         **first_page.content(written, manifest, attacks),
         page=page,
         manifest=manifest,
+        parameters=method_parameters(manifest),
         reading={"tz": manifest.time_zone, **manifest.input.options},
         answers=answers(written, manifest),
         attacks=attacks,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from crowdveil.io.manifest import Manifest
+
 STRONGER = '<span class="stronger"></span>'
 """The word darker, or lighter in dark mode; the style sheet writes it, since it alone knows the mode."""
 
@@ -21,12 +23,13 @@ class Figure:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table with its heading; columns of numbers are right-aligned."""
+    """A table with its heading, and a note below it; columns of numbers are right-aligned."""
 
     title: str
     head: list[str]
     rows: list[list[str]]
     numbers: list[bool]
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,3 +51,11 @@ class PageModel:
     tables: list[Table]
     key_figures: list[tuple[str, str]]
     omissions: list[str]
+
+
+def method_parameters(manifest: Manifest) -> dict[str, Any]:
+    """Return the parameters of a release's method as they are typed: a share that may be suppressed is in percent."""
+    parameters = dict(manifest.method.parameters)
+    if isinstance(share := parameters.get("suppress"), float):
+        parameters["suppress"] = f"{100 * share:.12g}%"
+    return parameters

@@ -101,7 +101,8 @@ def flow_classes(volume: Ints, top: float) -> Ints:
 
 def flow_legend(volume: Ints) -> list[tuple[str, str]]:
     """Return the classes of color of some flows, each with its numbers of trips."""
-    return class_legend("f", flow_classes(volume, float(volume.max(initial=1))), volume)
+    classes = class_legend("f", flow_classes(volume, float(volume.max(initial=1))), volume)
+    return [(color, f"{label} trips") for color, label in classes]
 
 
 def class_legend(prefix: str, classes: Ints, values: Ints) -> list[tuple[str, str]]:
@@ -180,7 +181,7 @@ def _short(value: float) -> str:
     for least, sign in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if value >= least:
             return f"{value / (1e3 if sign == ' k' else least):.3g}{sign}"
-    return f"{value:,.3g}" if value < 100 else f"{value:,.0f}"
+    return f"{value:,.3g}" if value < 10 else f"{value:,.0f}"
 
 
 def histogram(

@@ -44,7 +44,7 @@ def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Fig
     points = "Distribution of lengths", "points per trajectory", "trajectories"
     half = f"Half of the trajectories have {int(np.median(lengths)):,} points or more."
     return [
-        svg_figures.histogram("Equivalence classes", equal, sizes, text),
+        svg_figures.histogram("Equivalence classes", equal, sizes, text, int(equal.min())),
         svg_figures.histogram("Points of a trajectory", lengths, points, half),
         *_walks(after),
     ]

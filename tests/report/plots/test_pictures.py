@@ -265,8 +265,8 @@ def test_titles_of_several_releases_list_what_differs() -> None:
         for k, share, step in ((10, 0.1, 3600), (10, 0.05, 86400))
     ]
     assert [flow_panels.release_title(one, both) for one in both] == [
-        "release: joint, k = 10, suppress = 0.1, step = 1 h",
-        "release: joint, k = 10, suppress = 0.05, step = 24 h",
+        "release: joint, k = 10, suppress = 10%, step = 1 h",
+        "release: joint, k = 10, suppress = 5%, step = 24 h",
     ]
     assert flow_panels.release_title(both[0], both[:1]) == "release: joint, k = 10"
 

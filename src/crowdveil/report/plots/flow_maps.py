@@ -61,7 +61,7 @@ def draw_flow_map(panels: Sequence[FlowPanel], base: Zones | None, top: int, zoo
     frame = common_frame(panels, base, zoom or _around_flows(panels, drawn))
     notes = ["Arrows bend to the right of their direction; circles are trips inside an area."]
     notes.append("Smaller flows are not drawn." if all(p.confidential for p in panels) else not_drawn(panels))
-    notes.append(explained(name for panel in panels for name in panel.flows.names))
+    notes.append(explained(panel.flows.names[i] for panel in panels for i in panel.flows.busiest))
     titles = [_title(panel, n) for panel, n in zip(panels, drawn, strict=True)]
     heading = f"Flows of at least {least:,} trips" if least > 1 else "Flows"
     made = new_map(frame, titles, heading, notes, confidential=any(panel.confidential for panel in panels))
@@ -100,7 +100,7 @@ def _title(panel: FlowPanel, drawn: int) -> str:
     total = max(int(volume.sum()), 1)
     share = 100 * int(volume[:drawn].sum()) / total
     what = "trips" if panel.confidential else "published trips"
-    return f"{panel.title}: {drawn:,} of {len(volume):,} flows, {share:.0f} % of {total:,} {what}"
+    return f"{panel.title}: {drawn:,} of {len(volume):,} flows, {share:.0f}\N{NO-BREAK SPACE}% of {total:,} {what}"
 
 
 def _draw_base(axis: Any, panel: FlowPanel, base: Zones | None, frame: PictureFrame) -> None:

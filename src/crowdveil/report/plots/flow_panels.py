@@ -17,6 +17,7 @@ from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
 from crowdveil.report.flow_picture import FlowPicture, all_flows, sum_by_pair
+from crowdveil.report.page_model import method_parameters
 from crowdveil.report.plots.drawing import frame_around
 from crowdveil.report.shapes import PictureFrame, Rings
 
@@ -123,7 +124,7 @@ def _parameters(manifest: Manifest) -> dict[str, Any]:
     """Return the parameters of a release, with the length of its time steps."""
     seconds = manifest.step_seconds
     step = "all" if seconds is None else f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:g} min"
-    return {**manifest.method.parameters, "step": step}
+    return {**method_parameters(manifest), "step": step}
 
 
 def zone_rings(zones: Zones) -> Rings:
