@@ -65,7 +65,7 @@ def draw_figure(figure: str, data: Trajectories, method: str | None = None, seed
 def _draw_tessellation(data: Trajectories, params: Any) -> Drawing:
     """Draw the squares with a point, and the areas that small squares are merged into, by their points."""
     if not isinstance(params, ProtectedGeneralizationParams):
-        raise ParameterError(Option("method"), "Expected protected-generalization for this figure.")
+        raise ParameterError(Option("method"), "Expected protected-generalization for this figure. Choose that method.")
     zones, tile = tiles_of(data, params.tile_size_m)
     level = data.t // (params.time_interval_s or np.iinfo(np.int64).max)
     area = merged_tiles(zones, tile, level, least=3 * params.k)
@@ -122,7 +122,7 @@ def _content(release: TrajectoryRelease, i: int) -> bytes:
 
 def _draw_candidates(data: Trajectories, release: TrajectoryRelease, source: Ints, params: Any) -> Drawing:
     if not isinstance(params, SwapLocationsParams):
-        raise ParameterError(Option("method"), "Expected swap-locations for this figure.")
+        raise ParameterError(Option("method"), "Expected swap-locations for this figure. Choose that method.")
     chosen = int(np.diff(release.offsets).argmax())
     own = int(source[chosen])
     near = candidates_of(data, own, params)
@@ -156,7 +156,7 @@ def candidates_of(data: Trajectories, own: int, params: SwapLocationsParams) -> 
 
 def _draw_owners(data: Trajectories, release: TrajectoryRelease) -> Drawing:
     if release.point is None:
-        raise ParameterError(Option("method"), "Expected swapmob for this figure.")
+        raise ParameterError(Option("method"), "Expected swapmob for this figure. Choose that method.")
     owner = data.trajectory[release.point]
     slices = [slice(*pair) for pair in zip(release.offsets[:-1], release.offsets[1:], strict=True)]
     count = np.array([len(np.unique(owner[part])) for part in slices])

@@ -50,7 +50,9 @@ def split_zones(zones: Zones, parts: int = len(SHARES)) -> Zones:
     """Return each zone as several, named id.1, id.2 and so on: polygons are cut into equal areas, points are moved apart."""
     zones.need_location("split zones")
     if not 2 <= parts <= _MOST_PARTS:
-        raise ParameterError(Option("shares"), f"Expected from 2 to {_MOST_PARTS} parts.")
+        raise ParameterError(
+            Option("shares"), f"Expected 2 to {_MOST_PARTS} parts, got {parts:,}. Choose another number."
+        )
     ids = np.array([f"{name}.{part + 1}" for name in zones.ids for part in range(parts)], dtype=object)
     if zones.kind == "centroids":
         return Zones(ids, *_apart(zones, parts), kind="centroids")
@@ -113,7 +115,7 @@ def _law(shares: Sequence[float]) -> Floats:
     if not (2 <= len(law) <= _MOST_PARTS and np.all(law > 0) and abs(law.sum() - 1) < 1e-9):
         raise ParameterError(
             Option("shares"),
-            f"Expected from 2 to {_MOST_PARTS} shares above 0 with the sum 1, such as 0.4,0.3,0.2,0.1.",
+            f"Expected 2 to {_MOST_PARTS} shares above 0 with the sum 1, such as 0.4,0.3,0.2,0.1.",
         )
     return np.asarray(law / law.sum(), np.float64)
 

@@ -28,6 +28,7 @@ from crowdveil.io.times import (
     FIX_TIMES,
     far_reason,
     far_years,
+    mixed_zones,
     note_assumed_zone,
     note_clock_changes,
     odd_times,
@@ -208,10 +209,7 @@ class OdReader:
         if chunk.instants is None:
             return
         if self.instants not in (None, chunk.instants):
-            raise InputError(
-                f"{self.source.name}, column {self.columns.time}: some times have a zone and some have none. Write all "
-                "of them in one form."
-            )
+            raise mixed_zones(f"{self.source.name}, column {self.columns.time}")
         self.instants = chunk.instants
         if not chunk.instants:
             note_assumed_zone(self.notes, self.columns.time, self.tz)

@@ -136,7 +136,7 @@ def _from_fields(fields: Any, what: str) -> Seconds:
     zone = np.asarray(pc.struct_field(fields, "z").fill_null("").to_pylist(), dtype=object)
     zoned = zone != ""
     if zoned.any() and not zoned[~bad].all():
-        raise InputError(what, "some times have a zone and some have none. Write all of them in one form.")
+        raise mixed_zones(what)
     if zoned.any():
         names, which = np.unique(zone.astype(str), return_inverse=True)
         values = values - np.array([_zone_seconds(z) for z in names], np.int64)[which]
@@ -175,6 +175,11 @@ def iso_times(t: Ints, tz: str) -> Any:
 def time_column(t: Ints, tz: str, *, as_text: bool) -> Any:
     """Return times for a table: text for CSV, timestamps with their zone for Parquet."""
     return iso_times(t, tz) if as_text else pa.array(t * 1000, pa.timestamp("ms", tz=tz))
+
+
+def mixed_zones(what: str) -> InputError:
+    """Return the error for a column in which some times have a zone."""
+    return InputError(what, "some times have a zone and some have none. Write all of them in one form.")
 
 
 def note_assumed_zone(notes: ReadNotes, column: str | None, tz: str) -> None:

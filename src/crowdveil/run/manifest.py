@@ -180,8 +180,8 @@ def _must_be_the_same(data: Any, before: dict[str, str], option: str) -> None:
         raise InputError(
             data,
             Text(
-                "this is not the file that the release was made with (its SHA-256 differs from the manifest's); give that "
-                "with {option}.",
+                "this is not the file that the release was made with (its SHA-256 differs from the manifest's). Give that "
+                "file with {option}.",
                 option=Option(option),
             ),
         )

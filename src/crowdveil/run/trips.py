@@ -50,7 +50,7 @@ def find_trips(data: Any, options: TripOptions, notes: ReadNotes) -> pa.Table:
     if (options.zones is None) == (options.by == "transitions"):
         raise ParameterError(
             Option("zones"),
-            Text("{by} needs tiles. Give them.", by=Option("by", "transitions"))
+            Text("{by} needs tiles. Give {zones}, such as grid:500m.", by=Option("by", "transitions"))
             if options.zones is None
             else Text("it is for {by}. Leave it out.", by=Option("by", "transitions")),
         )

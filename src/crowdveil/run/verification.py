@@ -191,8 +191,8 @@ def warn_if_out_of_date(partition: Partition | None, cost: Mapping[str, Any], no
         return
     if now > before + OUT_OF_DATE_POINTS and now > OUT_OF_DATE_TIMES * before:
         notes.add(
-            f"{now} % of the trips are suppressed, and {before} % were in the release that the areas are of: the areas are "
-            "out of date; make a new partition from recent data."
+            f"{now} % of the trips are suppressed, against {before} % in the release that the areas come from: the areas are "
+            "out of date. Make a new partition from recent data."
         )
 
 

@@ -31,7 +31,7 @@ from crowdveil.io.tiling import (
     zones_covering,
 )
 from crowdveil.io.time_forms import TimeForm, learned_form
-from crowdveil.io.times import note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
+from crowdveil.io.times import mixed_zones, note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Sent
 from crowdveil.model.flows import Flows
@@ -260,7 +260,7 @@ class SparkFlows(PartitionedFlows):
         ).sort_by("start")
         what = f"{source.name}, column {columns.time}"
         if any(counts["instants"].to_pylist()) and any(counts["walls"].to_pylist()):
-            raise InputError(f"{what}: some times have a zone and some have none. Write all of them in one form.")
+            raise mixed_zones(what)
         tz = self.spec.reading.tz
         if steps is not None and any(counts["walls"].to_pylist()):
             note_assumed_zone(self.notes, columns.time, tz)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from crowdveil.attacks.risk import RiskEstimate
 from crowdveil.engine.spark import SparkEngine
-from crowdveil.errors import GuaranteeViolatedError, InputError
+from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.axes import check_axes
 from crowdveil.io.geojson import write_features
@@ -25,7 +25,7 @@ from crowdveil.io.release_folder import file_system
 from crowdveil.io.release_writer import area_features, area_properties
 from crowdveil.io.source import Source
 from crowdveil.io.time_forms import TimeForm, learned_form
-from crowdveil.io.times import far_reason, note_assumed_zone, note_clock_changes, refuse_spread
+from crowdveil.io.times import far_reason, mixed_zones, note_assumed_zone, note_clock_changes, refuse_spread
 from crowdveil.io.trajectory_points import (
     INCOMPLETE_TRAJECTORY,
     PointColumns,
@@ -195,10 +195,7 @@ class SparkTrajectories(PartitionedRun):
         # Times of rows without ids are not read on one machine.
         known = [row for row in counts if row["reason"] < 0 or row["reason"] >= len(reader.ids)]
         if {True, False} <= {row["instant"] for row in known}:
-            raise InputError(
-                f"{reader.source.name}, column {column}: some times have a zone and some have none; write all of them "
-                "in one form."
-            )
+            raise mixed_zones(f"{reader.source.name}, column {column}")
         if any(row["instant"] is False for row in known):
             note_assumed_zone(notes, column, tz)
         note_clock_changes(notes, column, tz, *(sum(row[name] for row in known) for name in ("skipped", "twice")))
