@@ -128,6 +128,11 @@ def our_names(kind: str, name: str) -> tuple[str, ...]:
     return tuple(ours for table in tables for ours, other in table.items() if name in other.names)
 
 
+def method_names() -> list[str]:
+    """Return the names of all methods, without importing them."""
+    return [*METHODS, *extensions.installed(ENTRY_POINTS)]
+
+
 @lru_cache(maxsize=1)
 def all_methods() -> dict[str, Method]:
     """Return all methods by name: those of this package, then those of others."""

@@ -42,8 +42,11 @@ def check(
 
 def _check_with_flows(guarantee: Guarantee, written: WrittenRelease, original: Flows) -> Finding:
     """Check a guarantee with the original flows; where it holds, and the files alone show that, return what these show."""
-    found, alone = guarantee.check_with_flows(written, original), guarantee.check(written)
-    return alone if found.holds and alone.holds else found
+    found = guarantee.check_with_flows(written, original)
+    if not (found.holds and found.with_original):
+        return found
+    alone = guarantee.check(written)
+    return alone if alone.holds else found
 
 
 def structural_guarantees(method: Method, params: Params, *, repeated: bool = False) -> tuple[Guarantee, ...]:

@@ -21,7 +21,7 @@ from crowdveil.model.tabular import Table
 from crowdveil.params import Params, no_such_parameter
 from crowdveil.progress import Progress, Stage, progress_bar
 from crowdveil.reading import READINGS
-from crowdveil.registry import METHODS, all_methods, default_method, find_method
+from crowdveil.registry import all_methods, default_method, find_method, method_names
 from crowdveil.run import pipeline
 from crowdveil.run.options import AuditOptions, ReleaseOptions, RunOptions
 from crowdveil.run.result import Result
@@ -72,9 +72,9 @@ def anonymize(
         A function that is called with the share that is done, in place of the progress bar.
     **parameters
         The other parameters of the method, input options, and options of every run: `seed`, `format`, `overwrite`, `pairing`,
-        `attack`, `report`, `engine`, `master` and more (see `crowdveil anonymize METHOD --help`). Random choices are drawn from
-        entropy of the operating system; with a `seed` a run is reproducible. Keep the seed secret, for it repeats every random
-        choice, and the file of a `pairing`, for it undoes the new ids.
+        `attack`, `report`, `engine`, `master` and more (see `list_methods()` and `crowdveil anonymize METHOD --help`). Random
+        choices are drawn from entropy of the operating system; with a `seed` a run is reproducible. Keep the seed secret, for
+        it repeats every random choice, and the file of a `pairing`, for it undoes the new ids.
 
     >>> crowdveil.anonymize("trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
@@ -120,16 +120,6 @@ def _row(method: Method) -> dict[str, str]:
         "parameters": ", ".join(method.params.model_fields),
         "summary": method.summary,
     }
-
-
-def _parameters() -> str:
-    """Return the methods with their parameters, for the help of `anonymize`."""
-    rows = [_row(find_method(name)) for name in METHODS]
-    lines = [f"    {row['name']} ({row['takes']}): {row['parameters'] or 'no parameters'}" for row in rows]
-    return "\n    Methods and their parameters:\n\n" + "\n".join(lines) + "\n    "
-
-
-anonymize.__doc__ = (anonymize.__doc__ or "") + _parameters()
 
 
 class JobOptions(ReleaseOptions):
@@ -222,7 +212,7 @@ VERB = Verb(
     verb="anonymize",
     collection="methods",
     summary="Anonymize trips, flows or trajectories; the result is a verified release.",
-    names=lambda: list(all_methods()),
+    names=method_names,
     usual=("joint", "microaggregation"),
     by_data=_by_data,
     group=with_examples(
