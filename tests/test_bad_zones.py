@@ -37,7 +37,7 @@ SHAPES = {
                    ("1 row (row 2)", "no shape")),
     "lines": (ZONES.replace("Polygon", "MultiLineString"), ("2 rows (rows 1 and 2)", "no polygons")),
     "meters": (zones_json(("Zurbano", square(430000, 4580000, 100)), ("Ymirstad", square(430100, 4580000, 100))),
-               ("no degrees",)),
+               ("not degrees",)),
     "ids twice": (zones_json(("Zurbano", square(2.17, 41.38)), ("Zurbano", square(2.18, 41.38))), ("1 row (row 2)", "--zone-id")),
 }  # fmt: skip
 
@@ -82,17 +82,17 @@ def test_an_unknown_column_of_zones_is_named(here: Path, command: Command) -> No
 
 CENTROIDS = "zone_id,lon,lat\nZurbano,2.17511,41.38522\nYmirstad,2.18511,41.38522\nXativa,2.19511,41.38522\n"
 TREES = {
-    "cycle": ("node,parent\nZurbano,Bx-1\nYmirstad,Bx-1\nXativa,By-2\nBx-1,By-2\nBy-2,Bx-1\n", ("no tree", "circle")),
+    "cycle": ("node,parent\nZurbano,Bx-1\nYmirstad,Bx-1\nXativa,By-2\nBx-1,By-2\nBy-2,Bx-1\n", ("not a tree", "circle")),
     "two parents": ("node,parent\nZurbano,Bx-1\nYmirstad,Bx-1\nZurbano,By-2\nXativa,By-2\nBx-1,Top-9\nBy-2,Top-9\n",
-                    ("no tree", "second parent", "row 3")),
+                    ("not a tree", "second parent", "row 3")),
     "unit in two districts": ("zone,tract,district\nZurbano,Bx-1,Dist-1\nYmirstad,Bx-1,Dist-2\nXativa,By-2,Dist-2\n",
-                              ("no tree", "column tract", "column district", "row 2")),
+                              ("not a tree", "column tract", "column district", "row 2")),
     "unknown tile": ("zone,tract\nZurbano,Bx-1\nYmirstad,Bx-1\nAtlantis,By-2\n", ("row 3",)),
     "tile lacking": ("zone,tract\nZurbano,Bx-1\nYmirstad,Bx-1\n", ("1 tile",)),
     "unit missing": ("zone,tract\nZurbano,Bx-1\nYmirstad,\nXativa,Bx-1\n", ("column tract", "row 2")),
     "one column": ("zone\nZurbano\nYmirstad\nXativa\n", ("column",)),
     "empty": ("", ("tree.csv", "empty")),
-    "two roots": ("node,parent\nZurbano,Bx-1\nYmirstad,Bx-1\nXativa,By-2\nBx-1,\nBy-2,\n", ("no tree", "root")),
+    "two roots": ("node,parent\nZurbano,Bx-1\nYmirstad,Bx-1\nXativa,By-2\nBx-1,\nBy-2,\n", ("not a tree", "root")),
 }  # fmt: skip
 
 

@@ -120,7 +120,7 @@ def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path) -> 
     assert ran.code == 1 and "VIOLATED     true-volumes" in ran.out  # nothing of the file but its content is known
     (made / "shifted.csv").write_text(ZONES.replace("48.1", "48.2"))
     ran = command("verify", out, "--original", trips, "--zones", made / "shifted.csv")
-    assert ran.code == 2 and "give that with --zones" in ran.sentence
+    assert ran.code == 2 and "Give that file with --zones" in ran.sentence
     ran = command("verify", out, "--original", made / "gone.csv", "--zones", zones)
     assert ran.code == 2 and "gone.csv" in ran.sentence
 

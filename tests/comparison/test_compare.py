@@ -87,7 +87,7 @@ def test_all_methods_where_none_are_named(flows: Flows) -> None:
     methods = [run.method for run in found.runs]
     assert methods[:3] == ["joint", "joint:splits=dyadic", "atg-dual"] and "suppression" in methods
     assert "simple-generalization" not in methods
-    assert any(label.startswith("uniform") and "grid" in reason for label, reason in found.left_out.items())
+    assert any(label.startswith("uniform") and "grid" in str(reason) for label, reason in found.left_out.items())
 
 
 def test_a_method_that_fails_is_left_out(flows: Flows, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_a_method_that_fails_is_left_out(flows: Flows, monkeypatch: pytest.Monke
     monkeypatch.setattr(Candidate, "run", run)
     found = crowdveil.compare(flows, ["oigh", "joint"])
     assert [run.method for run in found.runs] == ["joint"]
-    assert "more memory" in found.left_out["oigh:k=10:suppress=10%"]
+    assert "more memory" in str(found.left_out["oigh:k=10:suppress=10%"])
 
 
 def test_each_combination_runs_once(flows: Flows, tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_samples_of_matrices(flows: Flows) -> None:
     small = Flows.from_rows(zones, t, n, n, np.array([30, 9, 10, 40]), step_s=3600)
     assert sample_matrices(small, 10, (), ALL_MATRICES).t.tolist() == [0, 2, 3]  # others are suppressed completely
     assert sample_matrices(small, 100, (), ALL_MATRICES).steps == 4  # each method reports that k is too large
-    with pytest.raises(InputError, match="no flow"):
+    with pytest.raises(InputError, match="at least one flow"):
         crowdveil.compare(flows.where(np.zeros(len(flows), np.bool_)), ["joint"])
 
 

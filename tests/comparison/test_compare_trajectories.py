@@ -70,7 +70,7 @@ def test_a_sample_is_drawn_by_the_seed(movers: Trajectories) -> None:
     first, again, other = (sample_trajectories(movers, 20, seed).ids.tolist() for seed in (5, 5, 6))
     assert first == again != other and len(first) == 20
     assert len(sample_trajectories(movers, 100, 5)) == 60
-    with pytest.raises(InputError, match="no trajectory"):
+    with pytest.raises(InputError, match="at least one trajectory"):
         crowdveil.compare(movers.where(np.zeros(60, np.bool_)), ["swapmob"])
 
 
