@@ -374,6 +374,11 @@ def test_limits_of_an_upload(service: Service, anna: Within) -> None:
     assert error_of(upload(anna, b"x" * ((8 << 20) + 1))) == (413, "too_large")
     assert error_of(upload(anna, b"x", "a.exe")) == (415, "bad_type")
     assert error_of(upload(anna, unmeasured())) == (411, "no_length")
+    false = {"Content-Length": "1", "Transfer-Encoding": "chunked"}  # the server receives chunks, however long they are
+    assert error_of(anna.post("/uploads", params={"name": "a.csv"}, content=unmeasured(), headers=false)) == (
+        411,
+        "no_length",
+    )
     for _ in range(UPLOADS_MOST):
         uploaded(anna)
     assert error_of(upload(anna, b"x")) == (429, "too_many") and list(service.files.incoming.iterdir()) == []

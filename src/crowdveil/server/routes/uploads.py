@@ -101,7 +101,8 @@ def _upload_of(service: Service, who: Caller, upload: object) -> Path:
 def declared_size(request: Request, most: int) -> int:
     """Return the size of a request; reject one that states none, or that is too large."""
     declared = request.headers.get("content-length", "")
-    if not declared.isdecimal():
+    # Of a request in chunks, HTTP ignores the stated size.
+    if not declared.isdecimal() or "transfer-encoding" in request.headers:
         raise ApiError(411, "no_length", "Expected the size of the request. Send it with Content-Length.")
     if len(declared) > 18 or int(declared) > most:
         limit = f"{most >> 20:,} MiB" if most >> 20 else f"{most >> 10} KiB"
