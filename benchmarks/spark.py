@@ -128,11 +128,9 @@ def _cpu_s() -> float:
 def on_spark(path: str, small: str, zones: str, method: str) -> None:
     from pyspark.sql import SparkSession
 
-    from crowdveil.engine.spark import LOCAL_JAVA
-
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     began = time.perf_counter()
-    settings = LOCAL_JAVA | {
+    settings = {
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
         "spark.executor.memory": "2g",
         "spark.driver.memory": "2g",

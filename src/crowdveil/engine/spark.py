@@ -53,17 +53,13 @@ SETTINGS = {
 """Settings of queries. They run in a new session, so that the settings of the user's session do not change."""
 TASKS_A_SLOT = 4
 """Tasks of a grouping per slot: enough to balance load, and few enough to cost nothing."""
-_SHORT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-LOCAL_JAVA = {"spark.driver.extraJavaOptions": _SHORT, "spark.executor.extraJavaOptions": _SHORT}
-"""Settings of Java on one machine: rows pass through it packed, so its second compiler and its threads of garbage collection take
-more than they save."""
 _OWN = {
     "spark.app.name": "crowdveil",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
 }
-"""Further settings of a session that is started here."""
+"""Settings of a session that is started here."""
 _MARK = "crowdveil-error:"
 _CSV = InputError("a row of the CSV has too few or too many values. Fix it, or its quotes.")
 _KNOWN: tuple[tuple[str, CrowdveilError], ...] = (
@@ -331,7 +327,7 @@ def _start(master: str | None) -> Any:
     settings = {"spark.master": "local[*]", **_OWN}
     if conf.get("spark.master", "local[*]").startswith("local"):
         # Executors of this machine have the same files, so they import this code.
-        settings |= LOCAL_JAVA | {"spark.executorEnv.PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
     for name, value in settings.items():
         if not conf.contains(name):
             conf.set(name, value)
