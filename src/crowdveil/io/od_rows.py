@@ -109,7 +109,7 @@ class OdChunk:
     skipped, twice
         Number of its local times that do not exist, and that exist twice.
     people
-        Its distinct person ids; None if they are not known.
+        Its person ids; None if they are not known.
     """
 
     rows: pa.RecordBatch
@@ -253,10 +253,8 @@ class OdReader:
         return OdChunk(usable, problems, instants, *odd_times, self._people(usable))
 
     def _people(self, rows: pa.RecordBatch) -> Any:
-        """Return the distinct person ids of usable rows."""
-        if self.columns.user is None:
-            return None
-        return pc.unique(with_trips(rows)["person"])
+        """Return the person ids of usable rows with trips."""
+        return None if self.columns.user is None else with_trips(rows)["person"]
 
     def _zone_indices(self, batch: pa.RecordBatch, end: str, problem: Any, crop: Any) -> Indices:
         if self.columns.by_id:
