@@ -136,7 +136,8 @@ def parquet_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield columns of a Parquet file in chunks; of one row group alone, on one thread, if it is given."""
     groups = None if row_group is None else [row_group]
-    with _read_errors(name), pq.ParquetFile(path, read_dictionary=[*read_dictionary]) as file:
+    # With pre_buffer, all of the file that was read stays in memory until it is closed.
+    with _read_errors(name), pq.ParquetFile(path, read_dictionary=[*read_dictionary], pre_buffer=False) as file:
         chunks = file.iter_batches(
             batch_size=1 << 18, row_groups=groups, columns=[*columns], use_threads=groups is None
         )
