@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from crowdveil.measures.base import Measure, ratio
@@ -13,6 +15,8 @@ from crowdveil.model.trees import kd
 
 FAR = 0.5
 """Distance above which the destinations of an origin count as far from those of all trips."""
+AT_ONCE = 1 << 20
+"""Tiles of destinations in memory; exceeded only by a single time step."""
 
 
 def closeness(compared: OdComparison) -> Floats:
@@ -53,15 +57,22 @@ def mean_variation(step: Ints, origin: Ints, destination: Ints, volume: Ints, of
     origin; origins are numbered over all steps. The volume of a row is spread evenly over the tiles of its destination, which
     are tiles[offsets[d]:offsets[d + 1]].
     """
-    entries, rows = take_slices(offsets, destination)
-    row = row_slices(rows)
-    return _variation_of_tiles(step[row], origin[row], tiles[entries], volume[row] / np.diff(rows)[row])
+    first = np.flatnonzero(np.diff(step, prepend=-1))
+    sizes = np.add.reduceat(np.diff(offsets)[destination], first) if len(first) else first
+    begun = first[np.flatnonzero(np.diff((np.cumsum(sizes) - sizes) // AT_ONCE, prepend=-1))]
+    sums = np.zeros(2)
+    for low, high in pairwise([*begun.tolist(), len(step)]):
+        entries, rows = take_slices(offsets, destination[low:high])
+        row = row_slices(rows) + low
+        spread = volume[row] / np.diff(rows)[row - low]
+        sums += _variation_of_tiles(step[row], origin[row] - origin[low:high].min(), tiles[entries], spread)
+    return float(sums[0] / sums[1]) if sums[1] else 0.0
 
 
-def _variation_of_tiles(step: Ints, origin: Ints, tile: Ints, volume: Floats) -> float:
-    """Return the mean distance, where a row is what goes from an origin to a tile."""
-    if not len(volume) or not volume.sum():
-        return 0.0
+def _variation_of_tiles(step: Ints, origin: Ints, tile: Ints, volume: Floats) -> tuple[float, float]:
+    """Return the sum over trips of the distance, and the trips; a row is what goes from an origin to a tile."""
+    if not volume.sum():
+        return 0.0, 0.0
     count = int(tile.max()) + 1
     key, number = np.unique(origin * count + tile, return_inverse=True)
     held = np.bincount(number, volume)
@@ -70,11 +81,12 @@ def _variation_of_tiles(step: Ints, origin: Ints, tile: Ints, volume: Floats) ->
     step_of[origin] = step
     trips = np.bincount(of, held)
     all_key, place = np.unique(step_of[of] * count + to, return_inverse=True)
-    of_all = np.bincount(place, held) / np.bincount(all_key // count, np.bincount(place, held))[all_key // count]
+    of_all = np.bincount(place, held)
+    of_all /= np.bincount(all_key // count, of_all)[all_key // count]
     own, whole = held / np.maximum(trips[of], 1e-300), of_all[place]
     # Tiles that an origin has no trips to differ by their whole share.
     distance = (np.bincount(of, np.abs(own - whole) - whole) + 1) / 2
-    return float((trips * distance)[trips > 0].sum() / trips.sum())
+    return float((trips * distance)[trips > 0].sum()), float(trips.sum())
 
 
 def _sums(compared: OdComparison) -> Floats:
