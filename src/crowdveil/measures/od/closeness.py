@@ -81,8 +81,8 @@ def _variation_of_tiles(step: Ints, origin: Ints, tile: Ints, volume: Floats) ->
     step_of[origin] = step
     trips = np.bincount(of, held)
     all_key, place = np.unique(step_of[of] * count + to, return_inverse=True)
-    of_all = np.bincount(place, held)
-    of_all /= np.bincount(all_key // count, of_all)[all_key // count]
+    at_all = np.bincount(place, held)
+    of_all = at_all / np.bincount(all_key // count, at_all)[all_key // count]
     own, whole = held / np.maximum(trips[of], 1e-300), of_all[place]
     # Tiles that an origin has no trips to differ by their whole share.
     distance = (np.bincount(of, np.abs(own - whole) - whole) + 1) / 2
