@@ -58,7 +58,7 @@ class SuppressedTrajectories(Guarantee):
         return np.ones(len(original), np.int64)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return whether too many are suppressed, or too few people's. Numbers are left out: they may reveal a person."""
+        """Return whether too much is suppressed. Numbers are left out: they may reveal a person."""
         if not with_original:
             return f"the files do not show how many {self.published} the original has."
         said = ["more are suppressed" if counts["over"] else "no more are suppressed"]

@@ -148,7 +148,7 @@ def straight_line(compared: TrajectoryComparison) -> Floats:
 
 
 def square_displacement(compared: TrajectoryComparison, params: DisplacementParams) -> Floats:
-    """Return the square kilometers of an individual."""
+    """Return the mean squared displacement of an individual, in square kilometers."""
     return _compare(*(walks.square_displacements_km2(params.after_s) for walks in _sides(compared)))
 
 

@@ -69,11 +69,11 @@ class Clustering:
     def clusters(self, left_over: LeftOver, rng: np.random.Generator, progress: Progress = no_progress) -> Clusters:
         """Make clusters while k people are left.
 
-        The first pivot is a random one of those that are left, the last one the farthest from it. With `sketched`, step i of
-        δ − 1 between them leads to the trajectory with the least a² / i + b² / (δ − 1 − i), where a and b are its distances from
-        both: by the triangle inequality no path over it has a lesser sum of squares. All these distances are estimated, by the
-        mean between the middles of sixteen parts of equal time of each. With `exact` they are computed, and pivots are those of
-        the way that has the least sum of squares of all.
+        The first pivot is drawn at random, and the last one is the farthest trajectory from it. With `sketched`, step i of the
+        δ − 1 steps between them leads to the trajectory with the least a² / i + b² / (δ − 1 − i), where a and b are its distances
+        to both: by the triangle inequality, no path through it has a smaller sum of squares. Distances are estimated from the
+        middles of sixteen parts of equal duration. With `exact`, distances are computed, and the pivots are those of the path
+        with the smallest sum of squares.
         """
         n = len(self.person)
         cluster, taken = np.full(n, -1, np.int64), np.zeros(n, np.bool_)
