@@ -48,7 +48,7 @@ def test_points_are_read_alike(spark: Any, tmp_path: Path) -> None:
     columns = {"lat": [1.0] * n, "lon": [1.0] * n, "time": [1212900033 + i for i in range(n)], "user_id": PEOPLE}
     pq.write_table(pa.table(columns), tmp_path / "points.parquet")
     notes = both(spark, tmp_path, tmp_path / "points.parquet", "simple-generalization")
-    assert any("2 ids in column user_id differ" in said for said in notes)
+    assert any("ids in column user_id that differ from another one only in case" in said for said in notes), notes
     far = {**columns, "time": ["2008-06-08"] * (n - 1) + ["1908-06-08"]}
     pq.write_table(pa.table(far), tmp_path / "points.parquet")
     assert "time_format=" in both(spark, tmp_path, tmp_path / "points.parquet", "simple-generalization")[0]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
@@ -243,10 +244,12 @@ def test_a_changed_file_is_seen(spark: Any, city: Path, tmp_path: Path) -> None:
 
 def test_exchanged_coordinates_are_refused_as_on_one_machine(spark: Any, city: Path, tmp_path: Path) -> None:
     rows = pq.read_table(city / "drives.parquet")
-    places = {"lat": "lon", "lon": "lat"}
-    pq.write_table(rows.rename_columns([places.get(n, n) for n in rows.column_names]), tmp_path / "drives.parquet")
+    west = pc.subtract(rows["lon"], 76.35)  # as in New York, whose longitudes are latitudes where nobody lives
+    places = {"lat": west, "lon": rows["lat"]}
+    exchanged = pa.table({name: places.get(name, rows[name]) for name in rows.column_names})
+    pq.write_table(exchanged, tmp_path / "drives.parquet")
     for there in (None, spark):
-        with pytest.raises(InputError, match="exchange"):
+        with pytest.raises(InputError, match="Exchange the two columns"):
             crowdveil.anonymize(
                 str(tmp_path / "drives.parquet"), tmp_path / "out", method="simple-generalization", spark=there
             )
