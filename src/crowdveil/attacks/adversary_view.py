@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError, Option
-from crowdveil.model.arrays import Floats, Ints, distinct, group_offsets, row_slices
+from crowdveil.model.arrays import Floats, Ints, group_offsets, ranks, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -239,17 +239,6 @@ def paired_numbers(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> Ints:
     high, _ = ranks(first)
     low, count = ranks(second)
     return ranks(high * count + low)[0]
-
-
-def ranks(values: npt.NDArray[Any]) -> tuple[Ints, int]:
-    """Return the rank of each value among the distinct values, and their number."""
-    if len(values) and np.issubdtype(values.dtype, np.integer):
-        low, high = int(values.min()), int(values.max())
-        if high - low < 4 * len(values) + 65_536:  # few numbers in between: count instead of sorting
-            used, rank = distinct(values - low, high - low + 1)
-            return rank, len(used)
-    different, rank = np.unique(values, return_inverse=True)
-    return rank.reshape(-1).astype(np.int64), max(len(different), 1)
 
 
 def cut(t: Ints, precision: Precision) -> Ints:

@@ -6,13 +6,11 @@ twice, two rows overlap. Time steps are taken in groups, and in each the atoms o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.model.arrays import Ints, Mask, group_sums, row_slices, sorted_distinct, take_slices
+from crowdveil.model.arrays import Ints, Mask, group_sums, groups_of, row_slices, sorted_distinct, take_slices
 
 AT_ONCE = 1 << 21
 """Pairs of atoms, and tiles of areas, in memory; exceeded only by a single atom of origins or time step."""
@@ -67,18 +65,12 @@ def rows_of_pairs(areas: tuple[Ints, Ints], tiles: int, steps: int, rows: Pairs,
     found, crossed = np.full(len(pairs.step), -1, np.int64), np.zeros(steps, np.bool_)
     sizes = np.diff(areas[0])
     work = tiles + group_sums(rows.step, sizes[rows.origin] + sizes[rows.destination], steps)
-    for low, high in _groups(work):
+    for low, high in groups_of(work, AT_ONCE):
         (here, some_rows), (there, some_pairs) = rows.in_steps(low, high), pairs.in_steps(low, high)
         one, other = (_side(areas, tiles, high - low, some_rows.step, area) for area in some_rows[1:])
         row, crossed[low:high] = _in_group(one, other, tiles, some_rows, some_pairs)
         found[there] = np.where(row < 0, -1, row + here.start)
     return found, crossed
-
-
-def _groups(work: Ints) -> Iterator[tuple[int, int]]:
-    """Yield consecutive groups of items that have about AT_ONCE work together, or one item that has more."""
-    begun = np.flatnonzero(np.diff((np.cumsum(work) - work) // AT_ONCE, prepend=-1))
-    return pairwise([*begun.tolist(), len(work)])
 
 
 def _in_group(one: _Side, other: _Side, tiles: int, rows: Pairs, pairs: Pairs) -> tuple[Ints, Mask]:
@@ -99,7 +91,7 @@ def _in_group(one: _Side, other: _Side, tiles: int, rows: Pairs, pairs: Pairs) -
         side.of_tile[np.where(tile < 0, len(side.of_tile) - 1, pairs.step * tiles + tile)]
         for side, tile in ((one, pairs.origin), (other, pairs.destination))
     )
-    for low, high in _groups(covered):
+    for low, high in groups_of(covered, AT_ONCE):
         entries = slice(*np.searchsorted(origin, [low, high]))
         destination, entry = other.of_rows(row[entries])
         pair = line[origin[entries]][entry] + destination

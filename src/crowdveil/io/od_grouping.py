@@ -23,7 +23,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_rows import OdReader, with_trips
 from crowdveil.io.times import refuse_spread
 from crowdveil.io.values import encode_ids, read_weight_sums
-from crowdveil.model.arrays import Indices, Ints, Mask, row_slices
+from crowdveil.model.arrays import Indices, Ints, Mask, ranks, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit, rounded
 from crowdveil.model.time_axis import TimeAxis
 from crowdveil.model.zones import Zones
@@ -328,9 +328,6 @@ def _members(lists: Any) -> tuple[Ints, Ints]:
 
 
 def _order(step: Ints, o: Indices, d: Indices, zones: int) -> Ints:
-    """Return the row order by step, origin and destination."""
-    pair = o.astype(np.int64) * zones + d
-    steps = int(step.max()) - int(step.min()) + 1
-    if steps * zones**2 >= 2**63:
-        return np.lexsort((pair, step))
-    return np.argsort((step - step.min()) * zones**2 + pair)  # one number a row, which sorts three times as fast
+    """Return the row order by step, origin and destination; one number a row sorts three times as fast as several."""
+    number, _ = ranks(step)
+    return np.argsort((number * zones + o) * zones + d)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.dominance import OF_ROWS
 from crowdveil.attacks.od.homogeneity import AREA, TILE
 from crowdveil.errors import ParameterError
 from crowdveil.io.manifest import Manifest, Trial
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.model.arrays import sorted_distinct
+from crowdveil.model.arrays import ranks, sorted_distinct
 from crowdveil.registry import find_attack
 
 RELEASE_ALONE = "the release alone"

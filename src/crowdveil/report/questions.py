@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.od.homogeneity import AREA, TILE, KnownEnds
 from crowdveil.errors import counted
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.od.closeness import mean_variation
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Ints, ranks
 from crowdveil.report.attack_table import percent
 
 NOISY = "differential-privacy"

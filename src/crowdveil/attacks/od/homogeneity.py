@@ -25,11 +25,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import counted
-from crowdveil.model.arrays import Indices, Ints, Mask, sorted_distinct
+from crowdveil.model.arrays import Indices, Ints, Mask, ranks, sorted_distinct
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 

@@ -7,9 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from crowdveil.attacks.adversary_view import ranks
 from crowdveil.attacks.base import DEFAULT_K, FlowAttackParams
-from crowdveil.model.arrays import Indices, Ints
+from crowdveil.model.arrays import Indices, Ints, ranks
 from crowdveil.model.release import FlowRelease
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
+from crowdveil.model.arrays import Floats, Ints, groups_of, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import kd
@@ -57,11 +55,10 @@ def mean_variation(step: Ints, origin: Ints, destination: Ints, volume: Ints, of
     origin; origins are numbered over all steps. The volume of a row is spread evenly over the tiles of its destination, which
     are tiles[offsets[d]:offsets[d + 1]].
     """
-    first = np.flatnonzero(np.diff(step, prepend=-1))
-    sizes = np.add.reduceat(np.diff(offsets)[destination], first) if len(first) else first
-    begun = first[np.flatnonzero(np.diff((np.cumsum(sizes) - sizes) // AT_ONCE, prepend=-1))]
+    begins = np.append(np.flatnonzero(np.diff(step, prepend=-1)), len(step))
+    sizes = np.add.reduceat(np.diff(offsets)[destination], begins[:-1])
     sums = np.zeros(2)
-    for low, high in pairwise([*begun.tolist(), len(step)]):
+    for low, high in (begins[[*group]] for group in groups_of(sizes, AT_ONCE)):
         entries, rows = take_slices(offsets, destination[low:high])
         row = row_slices(rows) + low
         spread = volume[row] / np.diff(rows)[row - low]
