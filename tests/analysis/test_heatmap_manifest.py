@@ -91,7 +91,7 @@ def test_on_the_command_line(command: Any, made: Path, copied: Path) -> None:
     ran = command("verify", made / "map")
     assert (
         ran.code == 0
-        and "3 guarantees can be checked from the files by anyone; 1 not checkable from files alone." in ran.out
+        and "3 guarantees can be checked from the files by anyone; 1 cannot be checked from the files alone." in ran.out
     )
     assert "k counts people; files are as they were written." in ran.out
     ran = command("verify", made / "map" / "heatmap.geojson", "--original", made / "cabs.csv")

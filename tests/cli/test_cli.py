@@ -192,7 +192,7 @@ def test_demo(crowdveil: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     code, shown, _ = crowdveil("demo", "-o", out)
     assert (
         code == 0
-        and "4 guarantees can be checked from the files by anyone; 3 not checkable from files alone" in shown
+        and "4 guarantees can be checked from the files by anyone; 3 cannot be checked from the files alone" in shown
         and str(out / "flows") in shown
         and str(out / "trajectories") in shown
     )

@@ -55,7 +55,7 @@ def test_what_needs_the_original_is_not_said_to_hold(command: Any, made: Path) -
     ran = command("verify", made / "out")
     assert (
         ran.code == 0
-        and "3 guarantees can be checked from the files by anyone; 1 not checkable from files alone." in ran.out
+        and "3 guarantees can be checked from the files by anyone; 1 cannot be checked from the files alone." in ran.out
     )
     assert [line[:26] for line in ran.out.splitlines() if "true-volumes" in line] == ["not checked  true-volumes:"]
     findings = {f["name"]: f for f in json.loads(command("verify", made / "out", "--json").out)["findings"]}
@@ -81,7 +81,7 @@ def test_a_run_and_its_files_count_the_same_guarantees(command: Any, made: Path)
     ran = command("anonymize", "joint", made / "trips.csv", *more, "-o", made / "budget")
     said = "4 guarantees can be checked from the files by anyone"
     assert f"{said}; 1 was checked by the publisher against the original" in ran.out
-    assert f"{said}; 1 not checkable from files alone." in command("verify", made / "budget").out
+    assert f"{said}; 1 cannot be checked from the files alone." in command("verify", made / "budget").out
     assert ran.out.splitlines()[-1].startswith("  1.") and "zones: An origin" in ran.out.splitlines()[-1]
 
 

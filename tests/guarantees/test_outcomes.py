@@ -242,10 +242,13 @@ def test_a_run_publishes_nothing_with_a_violated_or_an_unchecked_privacy_guarant
     [
         (
             ["holds"] * 4 + ["not checked"],
-            "4 guarantees can be checked from the files by anyone; 1 not checkable from files alone",
+            "4 guarantees can be checked from the files by anyone; 1 cannot be checked from the files alone",
         ),
         (["holds"], "1 guarantee can be checked from the files by anyone"),
-        (["not checked"], "0 guarantees can be checked from the files by anyone; 1 not checkable from files alone"),
+        (
+            ["not checked"],
+            "0 guarantees can be checked from the files by anyone; 1 cannot be checked from the files alone",
+        ),
         (["violated", "holds"], "1 guarantee can be checked from the files by anyone; 1 violated"),
     ],
 )

@@ -63,7 +63,7 @@ def test_noise_is_never_said_to_hold(made: Path, command: Any) -> None:
     ran = command("verify", made / "laplace")
     assert (
         ran.code == 0
-        and "1 guarantee can be checked from the files by anyone; 1 not checkable from files alone." in ran.out
+        and "1 guarantee can be checked from the files by anyone; 1 cannot be checked from the files alone." in ran.out
     )
     assert "not checked  differential-privacy" in ran.out and "holds        differential" not in ran.out
 

@@ -59,7 +59,7 @@ class VerbGroup(click.Group):
         try:
             return _command(self.verb, cmd_name)
         except ParameterError as error:
-            if Path(cmd_name).suffix:
+            if self._is_input(cmd_name):
                 command = f"{ctx.command_path} {self.verb.names()[0]} {cmd_name}"
                 raise click.UsageError(
                     f"Expected a name before the input, got {cmd_name}. Write {command}.", ctx

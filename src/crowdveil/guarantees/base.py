@@ -226,7 +226,7 @@ def flags(faults: Mapping[str, str]) -> dict[str, Merge]:
     return dict.fromkeys(faults, "max")
 
 
-FROM_FILES = "not checkable from files alone"
+FROM_FILES = "cannot be checked from the files alone"
 
 
 def tally(found: Sequence[tuple[str, bool]], unchecked: str = "not checked") -> str:
