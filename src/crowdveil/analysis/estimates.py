@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.analysis.study import StudySide
+from crowdveil.kernels.analysis.spreading import spread
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices
 from crowdveil.model.release import FlowRelease
 from crowdveil.progress import Progress, no_progress
@@ -161,8 +162,6 @@ def _cut(most: Ints) -> list[tuple[int, int]]:
 
 
 def _spread(rows: _Rows, offsets: Ints, starts: Shares, ends: Shares, most: int) -> Estimates:
-    from crowdveil.kernels.analysis.spreading import spread
-
     found, origin, destination, volume, lower, upper = spread(
         offsets, *rows, starts.arrays, ends.arrays, starts.zones, ends.zones, most
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import shapely
 from pydantic import BaseModel, ConfigDict, Field
 
 from crowdveil import __version__
@@ -180,7 +181,6 @@ def _read_map(path: Path) -> WrittenSectors:
         written = read_sectors(path)
     except (ValueError, RecursionError, OverflowError, OSError):
         raise wrong from None
-    import shapely
 
     numbers = (written.area_km2, written.locations_per_km2, written.bounds, shapely.bounds(written.polygons))
     if not all(np.isfinite(values).all() for values in numbers) or np.abs(numbers[-1]).max(initial=0) > _FARTHEST:

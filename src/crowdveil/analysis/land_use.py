@@ -31,6 +31,7 @@ partitions, 1985. Rousseeuw, Silhouettes, 1987.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -299,8 +300,6 @@ def _best(shape: Floats, params: LandUseParams, progress: Progress) -> Clusterin
 
 def _clustered(shape: Floats, count: int, seed: int) -> Ints:
     """Return k-means groups, numbered by size, the largest first, then by their first zone."""
-    import warnings
-
     cluster = _sklearn("cluster")
     with warnings.catch_warnings():
         # Fewer distinct profiles than groups is valid: zones that are always published as one area are equal.

@@ -49,6 +49,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import shapely
 from pydantic import Field, ValidationInfo, field_validator
 
 from crowdveil import __version__
@@ -145,8 +146,6 @@ class HeatMap(Tabular):
 
     def shapes(self) -> Any:
         """Return the outline of each sector."""
-        import shapely
-
         return [shapely.geometry.shape(outline) for outline in sector_outlines(self.cut)]
 
     def summary(self) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import shapely
 from pydantic import Field
 
 from crowdveil.errors import InputError, Option, ParameterError, Text, counted
@@ -152,8 +153,6 @@ def open_for_study(
 
 def _own_tiles(written: WrittenRelease) -> Zones:
     """Return the tiles of a release; with outlines only if each tile is also an area of its own."""
-    import shapely
-
     names, alone = written.tile_names, {f["properties"]["tiles"][0]: f for f in written.features
                                         if len(f["properties"]["tiles"]) == 1}  # fmt: skip
     known = _outlines([alone[name] for name in names]) if len(alone) == len(names) else np.zeros(0, dtype=object)
@@ -167,8 +166,6 @@ def _own_tiles(written: WrittenRelease) -> Zones:
 
 
 def _outlines(features: list[dict[str, Any]]) -> Labels:
-    import shapely
-
     texts = [None if f.get("geometry") is None else json.dumps(f["geometry"]) for f in features]
     return in_one_piece(np.asarray(shapely.from_geojson(np.array(texts, dtype=object)), dtype=object))
 
@@ -234,7 +231,6 @@ def _targets(release: OpenedRelease, reading: StudyReading, notes: ReadNotes) ->
         return read_zones(reading.to_zones, zone_id=reading.to_zone_id, numbered=True, notes=notes)
     if not named:
         return None
-    import shapely
 
     shapes = _shapes(release)
     if reading.to_h3 is not None:

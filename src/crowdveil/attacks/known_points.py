@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.kernels.attacks.linkage import mark_near, nearest_paths
 from crowdveil.model.arrays import Indices, Ints, frozen, gather, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
@@ -134,8 +135,6 @@ def _true(data: Trajectories, tried: Ints, found: Ints, points: Ints, offsets: I
 
 def _linked(data: Trajectories, tried: Ints, points: Ints, offsets: Ints, source: Ints) -> int:
     """Count the trajectories whose nearest published trajectory is their own."""
-    from crowdveil.kernels.attacks.linkage import nearest_paths
-
     trajectory = _holders(data.offsets, tried[:, 0])
     rows, ends = take_slices(data.offsets, trajectory)
     near = _near_points(data, rows, points)
@@ -150,8 +149,6 @@ def _linked(data: Trajectories, tried: Ints, points: Ints, offsets: Ints, source
 
 def _near_points(data: Trajectories, rows: Ints, points: Ints) -> Ints:
     """Return the places in `points` of those that may be near one of `rows` in space and time, and of few others."""
-    from crowdveil.kernels.attacks.linkage import mark_near
-
     places = 1 << min(max((PLACES * len(rows)).bit_length(), 10), MAX_BITS)
     x, y = (frozen(meters, np.float64) for meters in data.xy)
     near = np.zeros(data.points, np.bool_)

@@ -13,7 +13,15 @@ import numpy as np
 from crowdveil import engine
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, Units
 from crowdveil.attacks.base import AdversaryParams, Attack, Interval, KnowledgeParams, Risk
-from crowdveil.kernels.attacks.search import Candidates
+from crowdveil.kernels.attacks.search import (
+    AT_LEAST,
+    IN_ORDER,
+    PROPORTION,
+    WITHIN,
+    Candidates,
+    crowds_of,
+    smallest_crowds,
+)
 from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
@@ -92,8 +100,6 @@ def draw_targets(n: int, params: AdversaryParams, rng: np.random.Generator) -> I
 
 def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Callable[[Ints], engine.Arrays]:
     """Return the search for the worst combination, as a task on some individuals."""
-    from crowdveil.kernels.attacks.search import smallest_crowds
-
     kind, h = _kind(rule), params.knowledge
     in_order = rule.kind == "in-order"
     offsets, location, value, of_candidates = _known(view, rule) if in_order else _profiles(view, rule)
@@ -116,8 +122,6 @@ def _search(view: AdversaryView, params: KnowledgeParams, rule: MatchRule) -> Ca
 
 
 def _kind(rule: MatchRule) -> int:
-    from crowdveil.kernels.attacks.search import AT_LEAST, IN_ORDER, PROPORTION, WITHIN
-
     return {"at-least": AT_LEAST, "within": WITHIN, "proportion": PROPORTION, "in-order": IN_ORDER}[rule.kind]
 
 
@@ -194,8 +198,6 @@ def _risk_of_choices(
     view: AdversaryView, rule: MatchRule, unit: Ints, rows: Sequence[Sequence[int]], known: Known
 ) -> Floats:
     """Return the re-identification probability of each of some combinations: `rows` of what is known of individual `unit`."""
-    from crowdveil.kernels.attacks.search import crowds_of
-
     offsets, location, value, of_candidates = known
     lengths = np.array([len(choice) for choice in rows], np.int64)
     picked = np.array([r for choice in rows for r in choice], np.int64) + np.repeat(offsets[:-1][unit], lengths)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -94,8 +95,6 @@ class Commands(click.Group):
         """Find the command of the arguments; name the nearest one where there is none."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            from difflib import get_close_matches  # here, since `--help` does not need it
-
             for near in get_close_matches(name, COMMANDS, n=1, cutoff=0.7):
                 ctx.fail(f"there is no command {name}. Did you mean {near}?")
         return super().resolve_command(ctx, args)

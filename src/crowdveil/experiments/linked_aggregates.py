@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crowdveil.kernels.attacks.pairing import take_pairs
 from crowdveil.model.arrays import Floats, Ints, Mask
 
 MAX_ASSIGNED = 1000
@@ -149,8 +150,6 @@ def match_people(places: Ints, truth: list[tuple[Ints, Ints]], people: int, of_p
     `truth` has for each step pairs of a person and a place where the person was. Pairs with the most right steps come first.
     """
     from scipy.sparse import csr_array
-
-    from crowdveil.kernels.attacks.pairing import take_pairs
 
     steps = places.shape[1]
     row, step = np.nonzero(places >= 0)

@@ -40,6 +40,7 @@ from scipy.sparse.csgraph import dijkstra
 from crowdveil import engine
 from crowdveil.errors import ParameterError, Text
 from crowdveil.experiments.network import RoadNetwork
+from crowdveil.kernels.synth.movers import stamps_on_routes
 from crowdveil.model.arrays import Floats, Ints, Mask, row_slices
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import Trajectories
@@ -241,8 +242,6 @@ def _moved(
     network: RoadNetwork, traffic: Traffic, speed: Floats, begin: Ints, goal: Ints, appears: Ints, events: Floats
 ) -> tuple[Floats, Floats, Ints]:
     """Return the positions of movers at all their time-stamps, and their offsets; blocks of movers run on the engine."""
-    from crowdveil.kernels.synth.movers import stamps_on_routes
-
     _, to, length = network.leaving
 
     def task(block: int) -> tuple[Floats, Floats, Ints]:

@@ -30,6 +30,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import shapely
 from pydantic import Field, field_validator
 
 from crowdveil.attacks.base import Attack, Exposure
@@ -131,8 +132,6 @@ def flow_entries(
     written: WrittenRelease, data: Trajectories, positions: Positions
 ) -> tuple[Entries, list[tuple[Ints, Ints]], Floats]:
     """Return the published trips as entries, the areas of each person in each step, and square kilometers of the areas."""
-    import shapely
-
     shapes = [f.get("geometry") for f in written.features]
     if any(shape is None for shape in shapes):
         raise InputError(written.folder, "its areas have no outlines. Make the release with zones that have them.")

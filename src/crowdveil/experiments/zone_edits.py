@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import shapely
 
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.columns import find_column, need_column
@@ -161,8 +162,6 @@ def _apart(zones: Zones, parts: int) -> tuple[Floats, Floats]:
 
 def _pieces(shape: Any, parts: int) -> Labels:
     """Return a polygon cut into parts of equal area, across its longer side first."""
-    import shapely
-
     if parts == 1:
         return np.array([shape], dtype=object)
     west, south, east, north = shapely.bounds(shape).tolist()
@@ -186,7 +185,5 @@ def _pieces(shape: Any, parts: int) -> Labels:
 
 def _polygons(shape: Any) -> Any:
     """Return the polygons of a shape without the lines and points that an intersection may leave."""
-    import shapely
-
     parts = [part for part in shapely.get_parts(shape) if part.geom_type == "Polygon"]
     return parts[0] if len(parts) == 1 else shapely.multipolygons(parts)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+import shapely
 from pydantic import BaseModel, ConfigDict
 
 from crowdveil.errors import GuaranteeViolatedError, counted
@@ -275,7 +276,6 @@ def broken_outlines(features: Sequence[dict[str, Any]]) -> int:
     texts = [json.dumps(f["geometry"]) for f in features if f.get("geometry") is not None]
     if not texts:
         return 0
-    import shapely
 
     shapes = shapely.from_geojson(np.array(texts, dtype=object), on_invalid="ignore")
     bounds = shapely.bounds(shapes).reshape(-1, 4)

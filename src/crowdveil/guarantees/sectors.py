@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
+import shapely
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
@@ -207,8 +208,6 @@ def _painted(written: WrittenSectors, columns: Floats, rows: Floats) -> Iterator
 
 def _outlined(written: WrittenSectors) -> Mask:
     """Return whether the outline of each sector is the rectangle of its bounds."""
-    import shapely
-
     if not len(written):
         return np.zeros(0, np.bool_)
     plane = written.plane.polygons_to_plane(written.polygons)

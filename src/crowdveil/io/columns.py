@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 
 from crowdveil.errors import InputError, Option, Text
 from crowdveil.io.notes import ReadNotes
@@ -80,8 +81,6 @@ def _option(role: str) -> Option:
 
 def _nearest(name: str, source: Source, cutoff: float = 0.6) -> list[str]:
     """Return the column whose name is most like a name, if there is one."""
-    from difflib import get_close_matches  # here, since a run that finds its columns needs none
-
     return get_close_matches(name, source.columns, n=1, cutoff=cutoff)
 
 

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
+import shapely
 
 from crowdveil.errors import InputError, Text
 from crowdveil.io.archive import check_unpacked_size, is_plain_entry, write_entry
@@ -53,7 +54,6 @@ def read_with_gdal(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, Any]
 
 def _read(path: Path, given: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, Any]:
     import pyogrio
-    import shapely
 
     driver = DRIVERS[path.suffix]
     if not _begins_as(driver, path):

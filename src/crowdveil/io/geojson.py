@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import shapely
 
 from crowdveil.io.atomic import new_file
 from crowdveil.model.arrays import Labels
@@ -42,16 +43,12 @@ def to_geojson_geometry(shape: Any) -> dict[str, Any]:
 
 
 def _geometry_text(shape: Any) -> str:
-    import shapely
-
     text: str = shapely.to_geojson(_valid(_rounded(cut_at_date_line(shape)), shape))
     return text
 
 
 def snap_to_grid(shapes: Labels) -> Labels:
     """Round shapes to the written decimals; snap those that would cross themselves as a whole."""
-    import shapely
-
     found = np.array(_rounded(shapes), dtype=object)
     polygons = np.isin(shapely.get_type_id(found), (3, 6))
     for i in np.flatnonzero(polygons & ~shapely.is_valid(found)):
@@ -61,22 +58,16 @@ def snap_to_grid(shapes: Labels) -> Labels:
 
 def union_outline(shapes: Labels) -> Any:
     """Return the union of shapes on the grid, itself on the grid."""
-    import shapely
-
     # Shapes smaller than the grid, and points, stay as they are.
     return shapely.union_all(shapes, grid_size=GRID if np.all(np.isin(shapely.get_type_id(shapes), (3, 6))) else None)
 
 
 def _rounded(shape: Any) -> Any:
-    import shapely
-
     return shapely.transform(shape, lambda xy: np.round(xy, COORDINATE_DECIMALS))
 
 
 def _valid(rounded: Any, shape: Any) -> Any:
     """Return the rounded shape if it is valid, else the nearest valid one on the grid."""
-    import shapely
-
     if rounded.geom_type not in ("Polygon", "MultiPolygon") or rounded.is_valid:
         return rounded
     snapped = _rounded(shapely.set_precision(cut_at_date_line(shape), GRID))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import shapely
 
 from crowdveil.errors import InputError
 from crowdveil.io.crs import WGS84
@@ -88,8 +89,6 @@ def _shapes(features: list[dict[str, Any]]) -> Labels:
 
     `shape` closes rings that a file leaves open, which GEOS's own reader of GeoJSON refuses.
     """
-    import shapely
-
     found = np.full(len(features), None, dtype=object)
     for i, feature in enumerate(features):
         if feature.get("geometry") is not None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import shapely
 
 from crowdveil.io.geojson import COORDINATE_DECIMALS, GRID, snap_to_grid, union_outline, write_features
 from crowdveil.io.tables import write_chunked_table, write_table
@@ -74,8 +75,6 @@ megabytes. Every area lists its tiles, so no information is lost."""
 
 def area_features(areas: Areas, drawn: Mask) -> Iterator[tuple[dict[str, Any], Any]]:
     """Yield each area's properties and, if it is drawn, its outline."""
-    import shapely
-
     used, index = np.unique(areas.tiles, return_inverse=True)
     shapes = snap_to_grid(areas.zones.outlines(used))
     joined = np.repeat(drawn & (np.diff(areas.offsets) > 1), np.diff(areas.offsets))
@@ -133,16 +132,12 @@ class TileFaces:
     """
 
     def __init__(self, shapes: Labels) -> None:
-        import shapely
-
         self._shapes = shapes
         self._plain = bool(np.all(np.isin(shapely.get_type_id(shapes), POLYGONS)))
 
     @cached_property
     def _faces(self) -> tuple[Labels, list[Ints]]:
         """The faces between all borders, and those in each tile."""
-        import shapely
-
         borders = shapely.union_all(shapely.boundary(self._shapes), grid_size=GRID)
         faces = shapely.get_parts(shapely.polygonize(shapely.get_parts(borders)))
         inside, tile = shapely.STRtree(self._shapes).query(shapely.point_on_surface(faces), predicate="within")
@@ -152,8 +147,6 @@ class TileFaces:
 
     def outline(self, tiles: Ints) -> Any:
         """Return the outline of tiles together, given by their positions, on the grid."""
-        import shapely
-
         if self._plain:
             faces, of_tile = self._faces
             joined = np.unique(np.concatenate([of_tile[tile] for tile in tiles]))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import shapely
 
 from crowdveil.errors import InputError
 from crowdveil.io.geojson import COORDINATE_DECIMALS, to_geojson_geometry
@@ -124,8 +125,6 @@ def sector_outlines(sectors: Sectors) -> list[dict[str, Any]]:
 
 def _geometry(ring: list[list[float]]) -> dict[str, Any]:
     """Return the polygon of a ring, split at the date line."""
-    import shapely
-
     if all(-180 <= lon <= 180 for lon, _ in ring):
         return {"type": "Polygon", "coordinates": [ring]}
     return to_geojson_geometry(shapely.Polygon(ring))
@@ -163,8 +162,6 @@ def _rings(sectors: Sectors) -> list[list[list[float]]]:
 
 def read_sectors(path: Path) -> WrittenSectors:
     """Read a file of sectors."""
-    import shapely
-
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         about, features = content[ABOUT], content["features"]

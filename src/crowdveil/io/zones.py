@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
+import shapely
 
 from crowdveil.errors import InputError, Option, Text, counted, rows_named, rows_that
 from crowdveil.io.columns import (
@@ -183,8 +184,6 @@ def read_tile_labels(
 
 def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
     """Return attributes, shapes in degrees of WGS84 (None for a plain table), and the name for messages."""
-    import shapely
-
     if hasattr(data, "geometry") and hasattr(data, "to_wkb"):
         frame = data if data.crs is None else data.to_crs(WGS84)
         plain = frame.drop(columns=frame.geometry.name)
@@ -213,8 +212,6 @@ def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, s
 
 def _read_geometries(table: pa.Table, name: str, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
     """Return what `read_shapes` does, of a table whose geometries are WKB: of GeoArrow, or in a column with a usual name."""
-    import shapely
-
     found = [
         field
         for field in table.schema
@@ -236,8 +233,6 @@ def _read_geometries(table: pa.Table, name: str, notes: ReadNotes) -> tuple[pa.T
 
 def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, str]:
     """Read a file in the format of its suffix, never in one guessed from its content."""
-    import shapely
-
     if not path.exists():
         raise InputError(path, "there is no such file. Check its path.")
     if path.stat().st_size == 0:
@@ -259,7 +254,6 @@ def _read_vector_file(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, s
 
 
 def _to_degrees(shapes: Labels, crs: Any, name: str, notes: ReadNotes) -> Labels:
-    import shapely
     from pyproj import CRS, Transformer
     from pyproj.exceptions import ProjError
 
@@ -329,8 +323,6 @@ def _text_ids(table: pa.Table, column: str, name: str) -> list[str]:
 
 
 def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
-    import shapely
-
     if len(shapes) == 0:
         raise InputError(name, "the file holds no zones. Expected at least one.")
     refuse_rows(name, shapely.is_missing(shapes) | shapely.is_empty(shapes), "have no shape")
@@ -359,8 +351,6 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
 
 def _without_empty_parts(shapes: Labels) -> Labels:
     """Return multipolygons without their empty parts, with which GEOS ends the process."""
-    import shapely
-
     parts, owner = shapely.get_parts(shapes, return_index=True)
     empty = shapely.is_empty(parts)
     shapes = np.array(shapes, dtype=object)
@@ -391,8 +381,6 @@ def _check_degrees(name: str, lon: Floats, lat: Floats) -> None:
 
 
 def _refuse_overlaps(name: str, shapes: Labels) -> None:
-    import shapely
-
     first, second = shapely.STRtree(shapes).query(shapes, predicate="intersects")
     first, second = first[first < second], second[first < second]
     common = shapely.area(shapely.intersection(shapes[first], shapes[second]))

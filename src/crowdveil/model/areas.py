@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
 
 from crowdveil.model.arrays import (
     Floats,
@@ -28,8 +29,6 @@ from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from crowdveil.model.hierarchy import Hierarchy
     from crowdveil.solve.od.dyadic_regions import DyadicRegions
 
@@ -140,8 +139,6 @@ class Areas(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """Return a table of the areas and the number of their tiles."""
-        import pyarrow as pa
-
         return pa.table({"area": pa.array(self.names, pa.string()), "tiles": self.size})
 
     def summary(self) -> str:

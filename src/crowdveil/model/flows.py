@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import (
@@ -27,8 +28,6 @@ from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
 if TYPE_CHECKING:  # checkers read flows, and must not import what trees are built with
-    import pyarrow as pa
-
     from crowdveil.model.hierarchy import Hierarchy
     from crowdveil.model.partition import Partition
 
@@ -152,8 +151,6 @@ class Flows(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """Return the flows as a table with the zones' ids, as `write_flows` writes them. They are not anonymized."""
-        import pyarrow as pa
-
         ids = pa.array(self.zones.ids, pa.string())
         columns: dict[str, Any] = {}
         if self.step_s is not None:

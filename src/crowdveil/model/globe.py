@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import shapely
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Labels
@@ -137,8 +138,6 @@ def near(lon: Floats, middle: float | Floats) -> Floats:
 
 def turned(shapes: Labels, middle: float) -> Labels:
     """Return shapes in degrees turned to at most half a circle from a middle, each in one piece."""
-    import shapely
-
     found = np.asarray(_near(shapes, middle), dtype=object)
     west, _, east, _ = shapely.bounds(found).reshape(-1, 4).T
     for i in np.flatnonzero(east - west > HALF):
@@ -153,8 +152,6 @@ def turned(shapes: Labels, middle: float) -> Labels:
 
 
 def _near(shapes: Any, middle: float) -> Any:
-    import shapely
-
     return shapely.transform(shapes, lambda xy: np.column_stack([near(xy[:, 0], middle), xy[:, 1]]))
 
 
@@ -163,8 +160,6 @@ def in_one_piece(shapes: Labels) -> Labels:
 
     They stay the same where they do not cross the date line, or span the whole globe.
     """
-    import shapely
-
     corners, of = shapely.get_coordinates(shapes, return_index=True)
     if not len(corners):
         return shapes
@@ -183,8 +178,6 @@ def in_one_piece(shapes: Labels) -> Labels:
 
 def cut_at_date_line(shape: Any) -> Any:
     """Return a shape within ±180°, cut into several parts where it crosses the date line."""
-    import shapely
-
     west, _, east, _ = shapely.bounds(shape)
     if not (west < -HALF or east > HALF):
         return shape
@@ -201,8 +194,6 @@ def cut_at_date_line(shape: Any) -> Any:
 
 def long_sides(shapes: Labels) -> Any:
     """Return whether each shape has a side over more than half of the globe: it was meant to cross the date line."""
-    import shapely
-
     rings, shape = shapely.get_parts(shapely.boundary(shapes), return_index=True)
     corners, ring = shapely.get_coordinates(rings, return_index=True)
     same = ring[1:] == ring[:-1]

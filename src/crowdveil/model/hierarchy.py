@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, counted
 from crowdveil.kernels.trees import collapse, post_order
@@ -24,9 +25,6 @@ from crowdveil.model.arrays import (
     take_slices,
 )
 from crowdveil.model.tabular import Tabular
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,8 +159,6 @@ class Hierarchy(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """Return a table of the nodes: number, parent (null for the root), depth, number of tiles, and tile of a leaf."""
-        import pyarrow as pa
-
         return pa.table(
             {
                 "node": np.arange(len(self)),

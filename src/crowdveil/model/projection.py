@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import shapely
 
 from crowdveil.model.arrays import Floats
 from crowdveil.model.globe import Box, turned, wrapped
@@ -73,15 +74,11 @@ class LocalProjection:
 
     def polygons_to_globe(self, polygons: Any) -> Any:
         """Convert shapely polygons in meters to degrees, in one piece: longitudes are within 180 of the middle's."""
-        import shapely
-
         degrees = shapely.transform(polygons, lambda xy: np.column_stack(self.to_globe(xy[:, 0], xy[:, 1])))
         return turned(degrees, self.lon0)
 
     def polygons_to_plane(self, polygons: Any) -> Any:
         """Convert shapely polygons in degrees to meters."""
-        import shapely
-
         return shapely.transform(polygons, lambda xy: np.column_stack(self.to_plane(xy[:, 0], xy[:, 1])))
 
 
@@ -91,8 +88,6 @@ def centroids(polygons: Any) -> tuple[Floats, Floats]:
     They are found in planar meters around all polygons: in degrees, what lies nearer to a pole would count for more than its
     area. Polygons over more than a quarter of the globe have a plane each.
     """
-    import shapely
-
     west, south, east, north = shapely.total_bounds(polygons)
     if len(polygons) > 1 and max(east - west, north - south) > WIDEST:
         each = [centroids(polygons[i : i + 1]) for i in range(len(polygons))]

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import shapely
 
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import (
     Bytes,
     Floats,
@@ -31,11 +34,6 @@ from crowdveil.model.arrays import (
 from crowdveil.model.flows import FlowUnit
 from crowdveil.model.intervals import Intervals
 from crowdveil.model.tabular import Tabular
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-from crowdveil.model.areas import Areas
 
 STATES = ("published", "reported")
 PUBLISHED, REPORTED = 0, 1
@@ -142,8 +140,6 @@ class FlowRelease(Tabular):
 
     def chunks(self, times: Callable[[Ints], Any] | None = None) -> Callable[[slice], pa.Table]:
         """Return a function that makes the table of a slice of rows; `times` makes a column of seconds, if not timestamps."""
-        import pyarrow as pa
-
         names, states = pa.array(self.areas.names, pa.string()), pa.array(STATES)
         columns, bounds = self._time_columns(times or self._timestamps), self.bounds
 
@@ -174,8 +170,6 @@ class FlowRelease(Tabular):
 
     def step_table(self, times: Callable[[Ints], Any] | None = None) -> pa.Table:
         """Return the table of time steps, or of windows."""
-        import pyarrow as pa
-
         published = slice_sums(self.offsets, self.volume)
         # Listing a step with fewer than k travelers would reveal them: it is omitted like an empty one.
         # Where volumes have noise, all steps are listed: whether one has rows is due to its noise.
@@ -188,8 +182,6 @@ class FlowRelease(Tabular):
         return pa.table({**columns, "published": published[listed], "suppressed": suppressed})
 
     def _timestamps(self, seconds: Ints) -> Any:
-        import pyarrow as pa
-
         if self.step_s is None:
             return pa.nulls(len(seconds), pa.timestamp("ms", tz="UTC"))
         return pa.array(seconds * 1000, pa.timestamp("ms", tz=self.tz))
@@ -313,8 +305,6 @@ class TrajectoryRelease(Tabular):
 
     def chunk(self, rows: slice) -> pa.Table:
         """Return the table of a slice of the points."""
-        import pyarrow as pa
-
         low, high, _ = rows.indices(self.points)
         first, end = np.searchsorted(self.offsets, (low, high - 1), side="right") - (1, 0)
         cuts: Ints = np.clip(self.offsets[first : end + 1], low, high)
@@ -331,8 +321,6 @@ class TrajectoryRelease(Tabular):
 
     def shapes(self) -> Any:
         """Return each point as a shapely geometry."""
-        import shapely
-
         return shapely.points(self.lon, self.lat)
 
     def summary(self) -> str:

@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from crowdveil.errors import import_extra
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SHOWN_ROWS = 6
 """Rows of a table that a notebook shows."""
@@ -129,15 +128,11 @@ def align_rows(rows: list[list[str]], left: int = 1, *, remarks: bool = False) -
 
 def numbers_or_null(values: list[float]) -> Any:
     """Return a column of numbers, null where undefined."""
-    import pyarrow as pa
-
     return pa.array([value if math.isfinite(value) else None for value in values], pa.float64())
 
 
 def plain_column(values: list[Any]) -> Any:
     """Return a column of numbers, or of texts where a value is none; None becomes null."""
-    import pyarrow as pa
-
     numbers = all(value is None or isinstance(value, int | float) for value in values)
     return pa.array(values if numbers else [None if value is None else str(value) for value in values])
 

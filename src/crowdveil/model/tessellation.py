@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import shapely
 
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels
@@ -135,7 +136,6 @@ def h3_cells(lon: Floats, lat: Floats, resolution: int) -> list[str]:
 def h3_cover(shapes: Labels, resolution: int) -> list[str]:
     """Return the H3 cells of a resolution that cover shapes (degrees), and some neighbors."""
     import h3
-    import shapely
 
     # Half an edge between points along a border misses no cell by more than one ring around those found.
     spacing = float(h3.average_hexagon_edge_length(resolution, unit="m")) / 111_320 / 2
@@ -149,8 +149,6 @@ def h3_cover(shapes: Labels, resolution: int) -> list[str]:
 
 def _along(shape: Any, spacing: float) -> tuple[Floats, Floats]:
     """Return points along the borders of a shape, with its corners, at most `spacing` degrees apart."""
-    import shapely
-
     corners, ring = shapely.get_coordinates(shapely.get_rings(shape), return_index=True)
     if not len(corners):
         corners = shapely.get_coordinates(shape)
@@ -170,8 +168,6 @@ def voronoi_zones(ids: Labels, lon: Floats, lat: Floats, reach: float | None = N
     With `reach`, a cell also ends at that many times the median distance between a point and its nearest other one. So no cell is
     large, neither of points at the edge nor of one that lies far from all others.
     """
-    import shapely
-
     projection = LocalProjection.around(lon, lat)
     x, y = projection.to_plane(lon, lat)
     if len(np.unique(np.column_stack([x, y]), axis=0)) < len(x):
@@ -196,8 +192,6 @@ def _median_spacing(x: Floats, y: Floats) -> float:
 
 
 def _voronoi_cells(x: Floats, y: Floats, box: Any) -> Any:
-    import shapely
-
     points = shapely.multipoints(np.column_stack([x, y]))
     collection = shapely.voronoi_polygons(points, extend_to=box)
     cells = shapely.get_parts(collection)
@@ -251,8 +245,6 @@ def _locate_in_grid(zones: Zones, lon: Floats, lat: Floats) -> Indices:
 
 def _locate_in_polygons(polygons: Labels, lon: Floats, lat: Floats) -> Indices:
     """Return the tile of each point. Points are sorted by longitude, so that a polygon tests only those in its range."""
-    import shapely
-
     west, _, east, _ = shapely.total_bounds(polygons)
     lon = near(lon, (west + east) / 2)
     order = np.argsort(lon, kind="stable")

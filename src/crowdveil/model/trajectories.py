@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import shapely
 
 from crowdveil.model.arrays import (
     Floats,
@@ -27,9 +29,6 @@ from crowdveil.model.tabular import Tabular
 from crowdveil.model.tessellation import public_box
 from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.zones import Zones
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TrajectoryUnit = Literal["people", "trajectories"]
 
@@ -122,8 +121,6 @@ class Trajectories(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """Return the points as a table with original ids, as `write_trajectories` writes them. They are not anonymized."""
-        import pyarrow as pa
-
         of_point = pa.array(self.trajectory)
         columns: dict[str, Any] = {
             "lat": self.lat,
@@ -137,8 +134,6 @@ class Trajectories(Tabular):
 
     def shapes(self) -> Any:
         """Return each point as a shapely geometry."""
-        import shapely
-
         return shapely.points(self.lon, self.lat)
 
     def summary(self) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, Option, counted, rows_named
 from crowdveil.model.arrays import Ints, Mask, require
 from crowdveil.model.hierarchy import Hierarchy, tiles_first
 from crowdveil.model.zones import Zones
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TableLike = Mapping[str, Sequence[Any]]
 
@@ -142,9 +141,6 @@ def nodes(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
 
 def _numbers(table: pa.Table, name: str) -> tuple[Ints, Mask]:
     """Return a column of whole numbers, and which rows have none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     require(table.column_names.count(name) == 1, f"table of nodes: expected one column named {name}.")
     text, missing = _text(table, table.column_names.index(name))
     try:
@@ -155,8 +151,6 @@ def _numbers(table: pa.Table, name: str) -> tuple[Ints, Mask]:
 
 
 def _as_table(table: pa.Table | TableLike) -> pa.Table:
-    import pyarrow as pa
-
     if isinstance(table, pa.Table):
         return table
     try:
@@ -167,9 +161,6 @@ def _as_table(table: pa.Table | TableLike) -> pa.Table:
 
 def _text(table: pa.Table, column: int) -> tuple[pa.Array, Mask]:
     """Return a column as text, and which rows have none: null, NaN, or empty as in a CSV file."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     values = table.column(column)
     try:
         text = values.cast(pa.string()).combine_chunks()
@@ -190,21 +181,15 @@ def _complete(table: pa.Table, column: int) -> pa.Array:
 
 
 def _arrow(mask: Mask) -> pa.Array:
-    import pyarrow as pa
-
     return pa.array(mask, pa.bool_())
 
 
 def _positions(text: pa.Array, names: pa.Array) -> Ints:
     """Return the position of each text in `names`, -1 if it has none."""
-    import pyarrow.compute as pc
-
     return np.array(pc.fill_null(pc.index_in(text, value_set=names), -1), np.int64)
 
 
 def _zone_ids(zones: Zones) -> pa.Array:
-    import pyarrow as pa
-
     return pa.array(zones.ids, pa.string())
 
 
@@ -235,8 +220,6 @@ def _repeats(values: Ints) -> Ints:
 
 def _first_seen(text: pa.Array, row: Ints) -> Ints:
     """Return the unit of each tile, numbered in the order of their first tile."""
-    import pyarrow as pa
-
     return np.array(text.take(pa.array(row)).dictionary_encode().indices, np.int64)
 
 
@@ -254,9 +237,6 @@ def _check_nested(fine: Ints, coarse: Ints, row: Ints, fine_name: str, coarse_na
 
 def _all_names(zones: Zones, node: pa.Array, parent: pa.Array) -> pa.Array:
     """Return every name once: the tiles' ids in their order, then the others sorted."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     mentioned = pa.concat_arrays([node, parent]).unique()
     in_order = mentioned.take(pc.sort_indices(mentioned))
     return pa.concat_arrays([_zone_ids(zones), in_order]).unique()

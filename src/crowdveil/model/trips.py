@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Indices, Ints, check_lengths, freeze_columns, require
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,8 +61,6 @@ class Trips(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """Return a row for each trip: the ids of its zones, and its time, person and weight where they are known."""
-        import pyarrow as pa
-
         ids = pa.array([str(zone) for zone in self.zones.ids], pa.string())
         columns: dict[str, Any] = {}
         if self.person is not None:

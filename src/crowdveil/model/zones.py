@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
+import shapely
 
 from crowdveil.errors import InputError, Option, Text, rows_that
 from crowdveil.model.arrays import (
@@ -24,9 +26,6 @@ from crowdveil.model.arrays import (
 from crowdveil.model.globe import turned
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tabular import Tabular
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ZoneKind = Literal["polygons", "grid", "h3", "voronoi", "centroids", "ids"]
 
@@ -47,8 +46,6 @@ class Grid:
 
     def outlines(self, column: Indices, row: Indices) -> Labels:
         """Return the squares (degrees) of some tiles."""
-        import shapely
-
         x0, y0 = self.x0 + column * self.size_m, self.y0 + row * self.size_m
         squares = shapely.box(x0, y0, x0 + self.size_m, y0 + self.size_m)
         return np.asarray(self.projection.polygons_to_globe(squares), dtype=object)
@@ -128,8 +125,6 @@ class Zones(Tabular):
 
     def to_arrow(self) -> pa.Table:
         """Return the ids and centroids as a table; the outlines are in `to_geopandas()`."""
-        import pyarrow as pa
-
         return pa.table({"zone_id": pa.array(self.ids, pa.string()), "lon": self.lon, "lat": self.lat})
 
     def shapes(self) -> Labels:
@@ -179,15 +174,12 @@ class Zones(Tabular):
             return np.full(len(self), self.grid.size_m**2)
         if self.polygons is None:
             return np.full(len(self), np.nan)
-        import shapely
 
         planar: Any = self.projection.polygons_to_plane(self.polygons)
         return np.asarray(shapely.area(planar), np.float64)
 
     def outlines(self, tiles: Indices) -> Labels:
         """Return the shapes (degrees) of some tiles: polygons, points where only centroids are known, else None."""
-        import shapely
-
         if self.polygons is not None:
             return self.polygons[tiles]
         if self.grid is not None and self.column is not None and self.row is not None:

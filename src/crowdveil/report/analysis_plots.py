@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import shapely
 
 from crowdveil.analysis.calendar import DAYS, GAPS, Slots
 from crowdveil.analysis.estimates import Groups, estimates
@@ -163,8 +164,6 @@ def _time_axis(axis: Any, slots: Slots) -> None:
 
 def _rings(zones: Zones, which: Ints) -> tuple[list[Floats], Ints]:
     """Return outlines of zones in kilometers and the zone of each, the largest first, so that none hides another."""
-    import shapely
-
     shapes = zones.outlines(which.astype(np.int32)) if zones.located else np.full(len(which), None, dtype=object)
     if not np.all(np.isin(shapely.get_type_id(shapes), (3, 6))):
         raise InputError(Text("a map needs the outlines of the zones; give the zones of the release with {zones}."))

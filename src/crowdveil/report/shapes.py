@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import shapely
 
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, Mask, take_slices
@@ -88,8 +89,6 @@ class Rings:
     @classmethod
     def of_shapes(cls, shapes: Sequence[Any]) -> Rings:
         """Return rings of shapes; only polygons have rings."""
-        import shapely
-
         arrays: list[Floats] = []
         first = [0]
         for shape in shapes:
@@ -149,7 +148,6 @@ def _without_seam(geometry: Any, rings: list[Floats]) -> list[Floats]:
     """Return the rings of polygons, joined where they were cut at the date line."""
     if not all(any(np.any(ring[:, 0] == side) for ring in rings) for side in (-180.0, 180.0)):
         return rings
-    import shapely
 
     try:
         shape = in_one_piece(np.array([shapely.from_geojson(json.dumps(geometry))], dtype=object))[0]

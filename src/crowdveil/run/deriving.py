@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import shapely
 
 from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError, Text
@@ -288,8 +289,6 @@ def derived_areas(features: list[dict[str, Any]], zones: Any) -> tuple[Ints, lis
 
 
 def _shape(feature: dict[str, Any]) -> Any:
-    import shapely
-
     return None if feature.get("geometry") is None else shapely.geometry.shape(feature["geometry"])
 
 
@@ -307,8 +306,6 @@ def _by_table(zones: Any, tiles: Iterable[list[str]]) -> list[str | None]:
 
 def _joined(name: str, areas: list[int], features: list[dict[str, Any]], shapes: list[Any]) -> Feature:
     """Return an area that is the union of areas, which may share tiles."""
-    import shapely
-
     tiles = sorted({tile for i in areas for tile in features[i]["properties"]["tiles"]})
     outlines = [shapes[i] for i in areas if shapes[i] is not None]
     outline = shapely.union_all(outlines, grid_size=1e-6) if outlines else None

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import shapely
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Finding, Guarantee
@@ -108,8 +110,6 @@ class Result:
     @property
     def trajectories(self) -> Table:
         """The table of points."""
-        import shapely
-
         table = self._table("trajectories", self.written.data)
         return Table(table.arrow, shapely.points(*(self.written.column(name) for name in ("lon", "lat"))))
 
@@ -121,8 +121,6 @@ class Result:
     @property
     def areas(self) -> Table:
         """The areas, with outlines in `to_geopandas()`."""
-        import shapely
-
         features = self.written.features
         shapes = [f["geometry"] and shapely.geometry.shape(f["geometry"]) for f in features]
         return Table(pa.Table.from_pylist([f["properties"] for f in features]), shapes)
@@ -232,8 +230,6 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own."""
-        from html import escape
-
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:720px;border:0"></iframe>'
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.errors import ParameterError
+from crowdveil.kernels.synth.city import gravity_draws, gravity_tables
 from crowdveil.kernels.synth.structures import GravityTables
 from crowdveil.model.arrays import Floats, Indices, frozen
 from crowdveil.model.projection import LocalProjection
@@ -55,8 +56,6 @@ class Gravity:
     @classmethod
     def make(cls, zones: Zones, attraction: Floats, decay_m: float) -> Gravity:
         """Make the table for the tiles of a grid."""
-        from crowdveil.kernels.synth.city import gravity_tables
-
         block = _blocks(zones)
         tile = np.argsort(block, kind="stable").astype(np.int32)
         first = np.concatenate([[0], np.cumsum(np.bincount(block))])
@@ -71,8 +70,6 @@ class Gravity:
 
     def draw(self, rng: np.random.Generator, origins: Indices) -> Indices:
         """Return a destination for a person at each of `origins`."""
-        from crowdveil.kernels.synth.city import gravity_draws
-
         drawn: Indices = gravity_draws(origins, rng.random(len(origins)), self.tables)
         return drawn
 

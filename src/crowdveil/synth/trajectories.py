@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.kernels.synth.city import drive
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress
@@ -54,8 +55,6 @@ class TrajectoryRows(NamedTuple):
 
 def trajectory_chunk(city: City, rng: np.random.Generator, trips: TripRows) -> TrajectoryRows:
     """Return a trajectory for each trip."""
-    from crowdveil.kernels.synth.city import drive
-
     corner_x, corner_y = _corners(city, rng, trips.origin, trips.destination)
     pace = rng.uniform(0.9, 1.1, len(trips.person))
     plan = (corner_x, corner_y, pace, street_m(city), city.reach_m / 2)

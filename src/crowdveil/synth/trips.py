@@ -19,6 +19,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.errors import OutputError, ParameterError
+from crowdveil.kernels.synth.city import trip_ends
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.progress import Progress
 from crowdveil.synth.city import City, generators, wanted_between
@@ -78,8 +79,6 @@ class Calendar:
 
 def trip_chunk(city: City, rng: np.random.Generator, n: int, calendar: Calendar, lookup: Labels) -> TripRows:
     """Return `n` trips. `lookup` is `purpose_lookup()`."""
-    from crowdveil.kernels.synth.city import trip_ends
-
     person = _draw_people(rng, n, city.people)
     day = np.searchsorted(calendar.running[:-1], rng.random(n), side="right")
     slot = lookup[calendar.weekend[day].view(np.uint8), rng.integers(0, LOOKUP, n, dtype=np.uint16)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import shapely
 
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
@@ -15,8 +16,6 @@ def tiles_met(areas: Areas) -> Ints:
     """Count the tiles that intersect the rectangle around the centroids of each area; without outlines, those with their
     centroid in it.
     """
-    import shapely
-
     zones = areas.zones
     x, y = zones.xy
     shapes = shapely.points(x, y) if zones.polygons is None else zones.projection.polygons_to_plane(zones.polygons)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.kernels.od.overlap_sums import sum_levels
 from crowdveil.model.arrays import Floats, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -15,8 +16,6 @@ def summed(original: Flows, release: FlowRelease, level: Floats) -> tuple[Floats
 
     `level` is the share of each row in each of its cells. Where no two rows share a cell the result is `level` itself.
     """
-    from crowdveil.kernels.od.overlap_sums import sum_levels
-
     check_same_zones(original, release)
     areas, rows = release.areas, rows_of_steps(original, release)
     return sum_levels(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.kernels.od.trip_lengths import add_lengths
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats, frozen
@@ -39,8 +40,6 @@ def mark_m(original: Flows) -> float:
 
 def _rulers(compared: OdComparison) -> tuple[Floats, Floats]:
     """Return trips by length and step, of the original and of the reconstruction."""
-    from crowdveil.kernels.od.trip_lengths import add_lengths
-
     original, release = compared.original, compared.release
     x, y = (frozen(c, np.float64) for c in original.zones.xy)
     spacing, lengths = mark_m(original), np.zeros((original.steps, MARKS))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdveil.kernels.trajectory.displacements import subtract_positions
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles
 from crowdveil.model.arrays import (
     AnyArray,
@@ -91,8 +92,6 @@ def displacements(data: Trajectories, release: TrajectoryRelease) -> Floats:
 
 def _displacements(data: Trajectories, at: tuple[Floats, Floats], t: Ints, offsets: Ints, source: Ints) -> Floats:
     """Return the displacements of a chunk of published trajectories, from positions in planar meters, which are overwritten."""
-    from crowdveil.kernels.trajectory.displacements import subtract_positions
-
     east, north = at
     x, y = (frozen(meters, np.float64) for meters in data.xy)
     slices = frozen(source, np.int64), frozen(t, np.int64), frozen(offsets, np.int64)

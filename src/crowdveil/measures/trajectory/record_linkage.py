@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, model_validator
 
+from crowdveil.kernels.trajectory.aggregation import mean_path
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.measures.trajectory.separation import DistanceParams, distance_of, distances_to_originals
@@ -54,7 +55,6 @@ def _windows(compared: TrajectoryComparison, params: LinkageParams, those: Ints)
     every = np.arange(n)
     if params.window is None:
         return every, np.zeros(len(those), np.int64), np.full(len(those), n)
-    from crowdveil.kernels.trajectory.aggregation import mean_path
 
     distance: Any = distance_of(compared, params)
     center = mean_path(every, compared.paths.points)

@@ -52,6 +52,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil import engine
+from crowdveil.kernels.trajectory.frechet_manhattan import mean_of_cluster
 from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
@@ -109,8 +110,6 @@ def _means(
     data: Trajectories, distance: FrechetManhattan, made: Clusters, members: Ints, offsets: Ints
 ) -> GroupTrajectories:
     """Return a trajectory for each cluster, in batches on the engine."""
-    from crowdveil.kernels.trajectory.frechet_manhattan import mean_of_cluster
-
     batches = np.array_split(np.arange(len(made.pivot)), min(BATCHES, max(len(made.pivot), 1)))
 
     def one(c: int) -> tuple[Floats, Floats, Floats]:

@@ -44,6 +44,7 @@ from pydantic import Field, model_validator
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SharedTilePairs
 from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SwapBuffers, SwapRadii
+from crowdveil.kernels.trajectory.swap_locations import swap_locations
 from crowdveil.methods.base import Facts, Method
 from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.release import TrajectoryRelease
@@ -107,8 +108,6 @@ def _swapped(
     data: Trajectories, params: SwapLocationsParams, owner: Ints, rng: np.random.Generator, progress: Progress
 ) -> Ints:
     """Return the new trajectory of each location, -1 where fewer than k people are around it."""
-    from crowdveil.kernels.trajectory.swap_locations import swap_locations
-
     x, y = data.xy
     grid = build_grid(x, y, data.t, params.max_radius_m, params.max_time_s)
     n, order = data.points, grid.order

@@ -44,6 +44,7 @@ from pydantic import Field
 from crowdveil.attacks.known_points import with_linkage
 from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
 from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState
+from crowdveil.kernels.trajectory.swapmob import exchange_tails, finish_paths
 from crowdveil.methods.base import Facts, Method
 from crowdveil.model.arrays import Floats, Indices, Ints, gather, index_type
 from crowdveil.model.release import TrajectoryRelease
@@ -94,8 +95,6 @@ def _paths(
     progress: Progress,
 ) -> tuple[Indices | Ints, Ints]:  # fmt: skip
     """Return the trajectory of each point, numbered by its last part, and the number of changes of owners of each."""
-    from crowdveil.kernels.trajectory.swapmob import exchange_tails, finish_paths
-
     grid = build_grid(*data.xy, data.t, params.max_distance_m, params.max_time_s)
     m, before = len(data), grid.cell_offsets[grid.slab_offsets]
     trajectory = point_owners(data, np.arange(m))

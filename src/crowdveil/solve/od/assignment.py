@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError, Text, counted
+from crowdveil.kernels.od.assign import Rows, assign_rows
 from crowdveil.model.arrays import Ints, frozen, require, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -29,8 +30,6 @@ def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
 
 def rows_met(flows: Flows, release: FlowRelease) -> tuple[Ints, int]:
     """Return a row of the release that each original flow lies in, -1 where there is none; and how many flows lie in more."""
-    from crowdveil.kernels.od.assign import Rows, assign_rows
-
     check_same_zones(flows, release)
     by_step = rows_of_steps(flows, release)
     bounds = frozen(by_step.first, np.int64), frozen(by_step.last, np.int64)

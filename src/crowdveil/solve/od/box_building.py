@@ -9,7 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError, Option, Text
+from crowdveil.kernels.od.deviation import deviations
+from crowdveil.kernels.od.dyadic import build_dyadic_boxes
 from crowdveil.kernels.od.structures import BY_ORIGIN, BoxArrays, OriginTree, Splits
+from crowdveil.kernels.od.tree_boxes import build_boxes
 from crowdveil.model.arrays import Ints, frozen
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
 from crowdveil.solve.od.region_space import Objective, large_enough_map
@@ -68,9 +71,6 @@ def _words(built: BuiltBoxes) -> int:
 
 def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -> BuiltBoxes:
     """Build all boxes of a matrix that reach k, and how each can be split."""
-    from crowdveil.kernels.od.dyadic import build_dyadic_boxes
-    from crowdveil.kernels.od.tree_boxes import build_boxes
-
     system = large_enough_map(matrix.system)
     origins, destinations = system.origins, system.destinations
     if isinstance(origins.regions, DyadicRegions):
@@ -98,8 +98,6 @@ def build_given_origins(matrix: Matrix, origins: Ints, k: int, scale: int = 1) -
 
     An origin is not split. Where there are several, the last box is the whole map, which must be split into them.
     """
-    from crowdveil.kernels.od.tree_boxes import build_boxes
-
     system, count = matrix.system, len(origins)
     tree, number, zero = system.origins.tree, np.arange(count), np.zeros(count + 1, np.int64)
     pairs = None
@@ -129,8 +127,6 @@ def build_given_origins(matrix: Matrix, origins: Ints, k: int, scale: int = 1) -
 
 def box_deviations(matrix: Matrix, boxes: BoxArrays, steps: int = 1) -> Ints:
     """Return what each box loses when its volume is spread evenly over its cells, pairs of tiles in `steps` time steps."""
-    from crowdveil.kernels.od.deviation import deviations
-
     regions = (side.regions for side in (matrix.system.origins, matrix.system.destinations))
     tiles = (frozen(a, np.int64) for r in regions for a in r.tiles_of(np.arange(len(r.size))))
     return frozen(deviations(boxes, matrix.rows, steps, DEVIATION_SCALE, *tiles), np.int64)

@@ -9,6 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError, Text
+from crowdveil.kernels.od.exact_boxes import FOUND, TOO_MANY, Slack, reach, solve_exactly
+from crowdveil.kernels.od.multiplier_search import begin_search
+from crowdveil.kernels.od.partition import evaluate, published_boxes, search, spend_slack
 from crowdveil.kernels.od.structures import (
     ANY_CHOICE,
     BY_DESTINATION,
@@ -208,8 +211,6 @@ class BoxSpace:
 
     def _evaluated(self, multiplier: Fraction | None) -> tuple[Ints, Ints]:
         """Return cost and suppressed volume of the best partition of each box at a multiplier, in turn; and the choices."""
-        from crowdveil.kernels.od.partition import evaluate
-
         n = len(self)
         best, choice = np.empty(2 * n, np.int64), np.empty(n, np.int64)
         given = self.cost, self.volume, self.splits, self.allowed
@@ -226,9 +227,6 @@ class BoxSpace:
         It is that of a higher multiplier where a suppressed trip is worth more than the budget asks for, so that less is
         suppressed than may be. Raise BudgetError if no partition keeps the budget.
         """
-        from crowdveil.kernels.od.multiplier_search import begin_search
-        from crowdveil.kernels.od.partition import search
-
         n, whole = len(self), Fraction(int(self.cost[-1]), max(int(self.volume[-1]), 1))
         first = max(near or whole * FIRST_GUESS, Fraction(1, GUESS_PARTS)).limit_denominator(GUESS_PARTS)
         arrays = SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
@@ -253,8 +251,6 @@ class BoxSpace:
 
         The choices of `best` are changed.
         """
-        from crowdveil.kernels.od.partition import published_boxes, spend_slack
-
         whole, _ = published_boxes(best.choice, self.splits)
         given = self.cost, self.splits, self.allowed, self.lost_cost
         published, spent, saved = spend_slack(best.choice, whole, *given, rest)
@@ -268,8 +264,6 @@ class BoxSpace:
         A multiplier reaches corners of the curve of costs only. Partitions between two of them are searched where boxes can
         differ from the best ones without exceeding the gap; `choice` is returned where that takes more than `max_states`.
         """
-        from crowdveil.kernels.od.exact_boxes import FOUND, TOO_MANY, Slack, reach, solve_exactly
-
         p, q = as_ratio(best.multiplier)
         of_box, _ = self._evaluated(best.multiplier)
         # What is cheaper is within it.
@@ -297,8 +291,6 @@ class BoxSpace:
 
     def solution_of(self, choice: Ints) -> BoxSolution:
         """Return a partition with its cost and suppressed volume; its multiplier is not known."""
-        from crowdveil.kernels.od.partition import published_boxes
-
         kept, _ = published_boxes(choice, self.splits)
         suppressed = self.total - int(self.volume[kept].sum())
         return BoxSolution(None, int(self.cost[kept].sum()), suppressed, choice, self.lost_cost)
@@ -347,8 +339,6 @@ class BoxSpace:
 
     def outcome(self, choice: Ints, *facts: float, left: bool, published: Ints | None = None) -> StepSolution:
         """Return the published and, if asked for, the suppressed boxes of a partition; `published` has the former if known."""
-        from crowdveil.kernels.od.partition import published_boxes
-
         kept, not_published = published, NO_BOXES
         if kept is None or left:
             kept, split = published_boxes(choice, self.splits)

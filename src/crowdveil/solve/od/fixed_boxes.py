@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.errors import InputError
+from crowdveil.kernels.od.assign import Rows, assign_rows
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition
@@ -25,8 +26,6 @@ def release_fixed_boxes(
 
     `publishable` says which boxes may be published, all by default.
     """
-    from crowdveil.kernels.od.assign import Rows, assign_rows
-
     areas, boxes = partition.areas, len(partition)
     first, last = (frozen(a, np.int64) for a in partition.boxes_of(step_class))
     rows = Rows(first, last, partition.origin, partition.destination)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import shapely
 
 from crowdveil.errors import InputError, Text
 from crowdveil.kernels.od.structures import ZoneShares
@@ -147,8 +148,6 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     """Return the shares of shapes (degrees) in zones, by the area that they have in common; points by the zone that they lie
     in.
     """
-    import shapely
-
     if zones.kind in ("ids", "centroids"):
         raise InputError("the zones to reconstruct on need outlines. Give polygons, a grid or H3 cells.")
     if len(shapes) and np.all(np.isin(shapely.get_type_id(shapes), (0, 4))):
@@ -175,8 +174,6 @@ def _common(ours: Labels, theirs: Labels) -> tuple[Ints, Ints, Floats]:
 
     Most zones lie inside an area or outside of it. That is seen quickly; only those on its border are cut.
     """
-    import shapely
-
     tree = shapely.STRtree(theirs)
     area, zone = tree.query(ours, predicate="intersects")
     held = np.isin(area * len(theirs) + zone, np.array([len(theirs), 1]) @ tree.query(ours, predicate="contains"))
@@ -197,8 +194,6 @@ def _without_slivers(full: Mask, zones: int, area: Ints, zone: Ints, share: Floa
 
 def _points_in(shapes: Labels, zones: Zones) -> Shares:
     """Return the shares of places of which only points are known, each as much as another."""
-    import shapely
-
     points, area = shapely.get_parts(shapes, return_index=True)
     zone = locate(zones, shapely.get_x(points), shapely.get_y(points)).astype(np.int64)
     number = np.bincount(area, minlength=len(shapes))

@@ -12,6 +12,7 @@ import numpy as np
 
 from crowdveil.errors import InputError
 from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
+from crowdveil.kernels.od.refine_boxes import flows_of_boxes, refine_boxes
 from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.box_building import DEVIATION_SCALE
@@ -141,8 +142,6 @@ class Refinement:
         self, rows: CutRows, boxes: BoxSpace, first: StepSolution, budget: int, saved: float, *, left: bool
     ) -> tuple[int, StepSolution]:
         """Cut the boxes of a partition; return the cost of the result, and what is published and left out."""
-        from crowdveil.kernels.od.refine_boxes import refine_boxes
-
         scale = DEVIATION_SCALE if self.objective == "reconstruction" else 0
         rules = CutRules(
             self.k,
@@ -160,8 +159,6 @@ class Refinement:
 
     def _contents(self, rows: CutRows, boxes: BoxSpace, first: StepSolution) -> BoxContents:
         """Return the tiles and flows of the boxes of a partition."""
-        from crowdveil.kernels.od.refine_boxes import flows_of_boxes
-
         system = boxes.system
         sides = (
             *system.origins.regions.tiles_of(first.origin),

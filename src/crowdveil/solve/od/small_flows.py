@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from crowdveil.kernels.od.small_flows import SmallGroups, TimedBoxes, aggregated_tiles
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import AnyArray, Indices, Ints, distinct, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
@@ -14,9 +14,6 @@ from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.solve.od.assignment import rows_met
 from crowdveil.solve.od.region_space import AreaContent
 from crowdveil.solve.od.weights import added_up
-
-if TYPE_CHECKING:
-    from crowdveil.kernels.od.small_flows import SmallGroups, TimedBoxes
 
 
 @dataclass(frozen=True)
@@ -62,8 +59,6 @@ class Left:
 
 def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, reporting: Reporting) -> FlowRelease:
     """Add a row for each origin area, and time step or interval, whose small flows are made by at least k people together."""
-    from crowdveil.kernels.od.small_flows import SmallGroups, aggregated_tiles
-
     areas, window = release.areas, row_slices(left.offsets)
     first, last = _slots(window, left.first, left.last)
     box = _boxes_of_flows(release, data, left, first, last)
@@ -94,8 +89,6 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
 
 
 def _boxes(*columns: AnyArray) -> TimedBoxes:
-    from crowdveil.kernels.od.small_flows import TimedBoxes
-
     return TimedBoxes(*(frozen(column, np.int64) for column in columns))
 
 

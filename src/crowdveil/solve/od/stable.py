@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.kernels.od.stable_boxes import fill_step
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
 from crowdveil.model.flows import Flows
@@ -80,8 +81,6 @@ class StableProblem:
 
     def add_up(self, base: BoxSpace, steps: Ints) -> StepSums:
         """Add up what each box publishes in some time steps, and what it costs."""
-        from crowdveil.kernels.od.stable_boxes import fill_step
-
         regions = len(self.system.destinations.cost)
         keys = base.origin * regions + base.destination
         order = np.argsort(keys)

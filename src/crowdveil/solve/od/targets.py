@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crowdveil.errors import InputError, Option, Text
+from crowdveil.kernels.od.origins import best_origins
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -157,8 +158,6 @@ class Targets:
 
 def origins_near(matrix: Matrix, volume: float) -> Ints:
     """Cut origins into the nodes whose outgoing trips are nearest to `volume`."""
-    from crowdveil.kernels.od.origins import best_origins
-
     origins = best_origins(matrix.system.origins.as_origins, matrix.leaving, float(volume))
     origins.flags.writeable = False
     return origins

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crowdveil.kernels.od.partition import published_boxes
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_TIME, WHOLE, BoxArrays, Splits
+from crowdveil.kernels.od.time_boxes import find_in_part, link_parts
 from crowdveil.model.arrays import Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.box_building import box_deviations, build_matrix_boxes, lost_cost_of
@@ -99,8 +101,6 @@ class _Builder:
     def _append(
         self, node: int, matrix: Matrix, boxes: BoxArrays, splits: Splits, parts: list[_NodeBoxes], *, divided: bool
     ) -> None:
-        from crowdveil.kernels.od.time_boxes import find_in_part, link_parts
-
         n = len(boxes.volume)
         keys = boxes.origin * len(self.problem.system.destinations.cost) + boxes.destination
         order = np.argsort(keys)
@@ -224,8 +224,6 @@ class TimeBoxSpace(BoxSpace):
 
     def solution(self, choice: Ints, gaps: tuple[float, float], *, left: bool) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out."""
-        from crowdveil.kernels.od.partition import published_boxes
-
         kept, split = published_boxes(choice, self.splits)
         columns = self.origin[kept], self.destination[kept], self.volume[kept], self.crowd[kept]
         left_o, left_d, *left_slots = self._rest(split, choice) if left else (_NONE,) * 4

@@ -11,6 +11,12 @@ import numpy as np
 from pydantic import AfterValidator
 
 from crowdveil.engine import extensions
+from crowdveil.kernels.trajectory.aggregation import (
+    composed_trajectories,
+    mean_lengths,
+    mean_trajectories,
+    nearest_points,
+)
 from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
 from crowdveil.model.globe import rounded
 from crowdveil.model.trajectories import Trajectories
@@ -93,8 +99,6 @@ def weights_of_people(data: Trajectories, members: Ints, offsets: Ints) -> Float
 
 
 def _means(data: Trajectories, members: Ints, offsets: Ints) -> GroupTrajectories:
-    from crowdveil.kernels.trajectory.aggregation import mean_lengths, mean_trajectories
-
     weight = weights_of_people(data, members, offsets)
     lengths = mean_lengths(members, weight, offsets, data.offsets)
     made = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -138,8 +142,6 @@ def _to_means(means: Paths, distance: Distance, members: Ints, offsets: Ints) ->
 def _composed(
     data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
 ) -> GroupTrajectories:
-    from crowdveil.kernels.trajectory.aggregation import composed_trajectories
-
     # Any member near the mean in space will do, and other distances can take long.
     quick = distance if isinstance(distance, SpatioTemporal) else SpatioTemporal.of(distance.paths, 0.0)
     nearest = _nearest_members(data, quick, members, offsets, mean)
@@ -163,8 +165,6 @@ def _composed(
 def _closest_locations(
     data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
 ) -> GroupTrajectories:
-    from crowdveil.kernels.trajectory.aggregation import nearest_points
-
     weight = 0.0
     if isinstance(distance, SpatioTemporal) and len(data):
         weight = distance.weight * float(distance.speed.mean())

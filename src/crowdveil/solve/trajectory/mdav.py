@@ -9,6 +9,11 @@ from typing import Literal
 
 import numpy as np
 
+from crowdveil.kernels.trajectory import mdav_tree
+from crowdveil.kernels.trajectory.aggregation import mean_path
+from crowdveil.kernels.trajectory.mdav_refine import exchange, squared_distances
+from crowdveil.kernels.trajectory.mdav_tree import build, remove
+from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Distance, SpatioTemporal
@@ -69,8 +74,6 @@ class Grouping:
 
     def _of_part(self, part: Ints, progress: Callable[[int], None]) -> Ints:
         """Return the group of each trajectory of a part."""
-        from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
-
         k, person = self.k, np.unique(self.person[part], return_inverse=True)[1]
         group, taken, left_of = np.full(len(part), -1, np.int64), np.zeros(len(part), np.bool_), np.bincount(person)
         distance = self.distance
@@ -114,8 +117,6 @@ class _Search:
 
     def from_center(self, left: Ints, aggregation: CenterAggregation) -> Floats:
         """Return the distance of some trajectories from the mean of them, or from the one nearest to it, in meters."""
-        from crowdveil.kernels.trajectory.aggregation import mean_path
-
         those = self.number[left]
         found = self.distance.between(mean_path(those, self.distance.paths.points), those)
         if aggregation == "closest-trajectory":
@@ -140,16 +141,12 @@ class _Tree(_Search):
     distance: SpatioTemporal
 
     def __init__(self, distance: SpatioTemporal, part: Ints) -> None:
-        from crowdveil.kernels.trajectory.mdav_tree import build
-
         super().__init__(distance.part(part), np.arange(len(part)))
         self.tree = build(self.distance.metric)
         self.near, self.found = np.empty(len(part), np.int64), np.empty(len(part))
 
     def around(self, seed: int, taken: Mask, person: Ints, k: int, farthest: bool) -> tuple[int, Ints, Floats]:
         """Return the farthest other trajectory, and near ones with their distances."""
-        from crowdveil.kernels.trajectory import mdav_tree
-
         metric = self.distance.metric
         who = mdav_tree.farthest_left(seed, metric, self.tree, taken, -1.0)[1] if farthest else -1
         count = mdav_tree.near_people(seed, metric, self.tree, taken, person, k, self.near, self.found)
@@ -157,14 +154,10 @@ class _Tree(_Search):
 
     def forget(self, members: Ints, taken: Mask) -> None:
         """Take trajectories that got a group out of the tree."""
-        from crowdveil.kernels.trajectory.mdav_tree import remove
-
         remove(members, self.tree, self.distance.metric, taken)
 
 
 def exchange_members(distance: SpatioTemporal, members: Ints, person: Ints, group: Ints, k: int) -> None:
     """Let groups, from 0 on, exchange members where that brings them closer together; `group` is changed."""
-    from crowdveil.kernels.trajectory.mdav_refine import exchange, squared_distances
-
     square = squared_distances(members, distance.paths.points, distance.speed, distance.weight)
     exchange(square, person, group, int(group.max()) + 1, k)

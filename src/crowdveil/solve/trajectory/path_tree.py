@@ -9,6 +9,7 @@ import numpy as np
 import shapely
 
 from crowdveil import engine
+from crowdveil.kernels.trajectory.path_legs import always, sometime
 from crowdveil.model.arrays import Floats, Ints, require, row_slices, take_slices
 from crowdveil.solve.trajectory.distances import Paths
 
@@ -98,8 +99,6 @@ class PathTree:
         return some, every
 
     def _counts(self, asked: tuple[Floats, ...]) -> tuple[Ints, Ints]:
-        from crowdveil.kernels.trajectory.path_legs import always, sometime
-
         x, y, radius, begin, end = asked
         wide = radius * SURE + SURE_M
         which, piece = self.boxes.query(shapely.box(x - wide, y - wide, x + wide, y + wide))

@@ -16,6 +16,9 @@ import numpy as np
 
 from crowdveil.engine.threads import thread_count
 from crowdveil.errors import InputError, Option
+from crowdveil.kernels.trajectory.frechet_manhattan import nearest_paths
+from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_lower_bounds, outer, sketch_distances, sliced
+from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import FrechetManhattan
@@ -98,8 +101,6 @@ class Clustering:
     @cached_property
     def boxes(self) -> tuple[Floats, Floats]:
         """Return the boxes around the parts of each trajectory, and that around the whole."""
-        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import outer, sliced
-
         boxes = sliced(self.distance.columns)
         return boxes, outer(boxes)
 
@@ -227,8 +228,6 @@ class _Round:
         return list(dict.fromkeys([first, *reversed(way)]))
 
     def _sketched(self, i: int, to: Ints) -> Floats:
-        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import sketch_distances
-
         found = np.empty(len(to), np.float64)
         sketch_distances(i, to, self.boxes, found)
         return found
@@ -237,10 +236,6 @@ class _Round:
         """Return the nearest trajectories until k people are together, `i` included, rising, and their distances; none if the
         squares are sure to sum up to more than `most`.
         """
-        from crowdveil.kernels.trajectory.frechet_manhattan import nearest_paths
-        from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_lower_bounds
-        from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
-
         to = among[among != i]
         least, found = np.empty(len(to), np.float64), np.empty(len(to), np.float64)
         columns, boxes, whole = self.distance.columns, self.boxes, self.whole

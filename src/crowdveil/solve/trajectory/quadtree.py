@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.kernels.trajectory.quadtree import k_anonymous_sectors as cut
 from crowdveil.model.sectors import SectorFrame, Sectors
 from crowdveil.model.tessellation import public_box
 from crowdveil.model.trajectories import Trajectories
@@ -26,8 +27,6 @@ def k_anonymous_sectors(
     `suppress` of the locations, and otherwise the sector stays whole. With `halve`, long sectors are cut in two where both halves
     hold k people, or one can be suppressed.
     """
-    from crowdveil.kernels.trajectory.quadtree import k_anonymous_sectors as cut
-
     frame = SectorFrame.around(public_box(data.extent, cell_m), cell_m)
     x, y = (frame.cells(along) for along in frame.projection.to_plane(data.lon, data.lat))
     person = np.repeat(data.person, np.diff(data.offsets)).astype(np.int32)

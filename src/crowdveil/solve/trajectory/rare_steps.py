@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.kernels.trajectory.swap_locations import break_pairs
 from crowdveil.model.arrays import Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.swapping import sort_left_by_position
@@ -13,8 +14,6 @@ def remove_rare_steps(data: Trajectories, name: Ints, owner: Ints, least: int, t
     """Return the trajectory of each point (-1: none), with points removed until every step from square to square that a
     trajectory makes is made by at least `least` owners.
     """
-    from crowdveil.kernels.trajectory.swap_locations import break_pairs
-
     left = sort_left_by_position(data, name)
     rows = left[np.lexsort((data.t[left], name[left]))]
     trajectory, tile = name[rows], _tiles(data, rows, tile_size_m)

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from crowdveil.kernels.trajectory.stays import stays
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.time_axis import DAY_S, hour_of_week
 from crowdveil.model.trajectories import Trajectories
@@ -52,8 +53,6 @@ def between_stays(data: Trajectories, radius_m: float, duration_s: int) -> TripE
 
     It departs at the last point of the first stay. Means are taken in planar meters.
     """
-    from crowdveil.kernels.trajectory.stays import stays
-
     x, y = data.xy
     owner, first, after = stays(x, y, data.t, data.offsets, radius_m, duration_s)
     count = after - first

@@ -9,6 +9,7 @@ import numpy as np
 
 from crowdveil.engine import apart
 from crowdveil.errors import InputError, Option
+from crowdveil.kernels.trajectory.combinations import PUBLISHED, SUPPRESSED, break_combinations, list_combinations
 from crowdveil.model.arrays import Bytes, Indices, Ints
 from crowdveil.model.tessellation import MAX_CELLS, grid_cells, grid_over, grid_zones, locate, public_box
 from crowdveil.model.trajectories import Trajectories
@@ -105,8 +106,6 @@ class Visits:
         """Remove visits by their fate; return what is left, and the new position of each: -1 if it is removed; that of the one
         before if merged.
         """
-        from crowdveil.kernels.trajectory.combinations import PUBLISHED, SUPPRESSED
-
         stays = fate == PUBLISHED
         place = np.cumsum(stays) - 1
         place[fate == SUPPRESSED] = -1
@@ -137,8 +136,6 @@ def remove_rare_visits(visits: Visits, k: int, knowledge: int, progress: Progres
 
 def _break_rare(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
     """Count combinations of a size, and remove visits so that no combination that is rare now is left: one round."""
-    from crowdveil.kernels.trajectory.combinations import break_combinations
-
     if not len(visits.symbol):
         return visits, np.zeros(0, np.int64), False
     names, symbol = np.unique(visits.symbol, return_inverse=True)
@@ -155,8 +152,6 @@ def _break_rare(visits: Visits, k: int, size: int) -> tuple[Visits, Ints, bool]:
 
 def _shared_combinations(visits: Visits, symbol: Ints, symbols: int, size: int, k: int, pairs: Ints) -> Ints:
     """Return all combinations that k owners share, sorted; block by block of first symbols, so that few are in memory."""
-    from crowdveil.kernels.trajectory.combinations import list_combinations
-
     blocks = visits.combinations(size) // BLOCK + 1
     found = []
     for block in range(blocks):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import InputError, Option
+from crowdveil.kernels.trajectory.contemporaries import apart_from, count_neighbors, edges
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory.distances.base import Paths
 
@@ -32,8 +33,6 @@ class Contemporaries:
         for.
         """
         from scipy.sparse import coo_array
-
-        from crowdveil.kernels.trajectory.contemporaries import count_neighbors, edges
 
         paths = self.paths
         start, end = paths.t[paths.offsets[:-1]], paths.t[paths.offsets[1:] - 1]
@@ -64,8 +63,6 @@ class Contemporaries:
         """Return distances from any path to trajectories of the data: over those that are its contemporaries."""
         from scipy.sparse import csr_array, vstack
         from scipy.sparse.csgraph import dijkstra
-
-        from crowdveil.kernels.trajectory.contemporaries import apart_from
 
         n = len(self.paths)
         x, y, t, offsets = self.paths.points

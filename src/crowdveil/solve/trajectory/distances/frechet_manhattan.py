@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from crowdveil.kernels.trajectory.frechet_manhattan import coupled_distances, path_of, shares
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory.distances.base import Paths
 
@@ -46,8 +47,6 @@ class FrechetManhattan:
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, Ints]:
         """Return x, y, t and shares of time of all points, and offsets."""
-        from crowdveil.kernels.trajectory.frechet_manhattan import shares
-
         x, y, t, offsets = self.paths.points
         return x, y, t, shares(t, offsets), offsets
 
@@ -57,8 +56,6 @@ class FrechetManhattan:
 
     def from_one(self, i: int, to: Ints) -> Floats:
         """Return distances from a trajectory of the data to others."""
-        from crowdveil.kernels.trajectory.frechet_manhattan import path_of
-
         return self._distances(path_of(self.columns, i), to)
 
     def from_many(self, those: Ints, to: Ints) -> Floats:
@@ -66,14 +63,10 @@ class FrechetManhattan:
         return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))
 
     def _points(self, path: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats, Floats]:
-        from crowdveil.kernels.trajectory.frechet_manhattan import shares
-
         x, y, t = (np.asarray(column, np.float64) for column in path)
         return x, y, t, shares(t, np.array([0, len(t)]))
 
     def _distances(self, path: tuple[Floats, Floats, Floats, Floats], to: Ints) -> Floats:
-        from crowdveil.kernels.trajectory.frechet_manhattan import coupled_distances
-
         found = np.empty(len(to), np.float64)
         coupled_distances(path, to, self.columns, self.resampled, self.exact, found)
         return found

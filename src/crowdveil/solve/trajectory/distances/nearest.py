@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.kernels.trajectory.mdav_tree import build, farthest_left, nearest_distances
+from crowdveil.kernels.trajectory.spatiotemporal import pair_distances
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances.base import Distance, Paths
@@ -54,8 +56,6 @@ class NearestNeighbors:
 
     def pairs(self, distance: SpatioTemporal, those: Ints, to: Ints) -> Floats:
         """Return the distance of each of some paths from the trajectory that is named for it."""
-        from crowdveil.kernels.trajectory.spatiotemporal import pair_distances
-
         own = self._own(distance)
         found: Any = pair_distances(
             own.paths.points, own.speed, distance.paths.points, distance.speed, distance.weight, those, to
@@ -86,8 +86,6 @@ class NearestNeighbors:
         return least, count.astype(np.int64)
 
     def _by_tree(self, distance: SpatioTemporal, those: Ints, to: Ints, begin: Ints, end: Ints) -> Any:
-        from crowdveil.kernels.trajectory.mdav_tree import build, nearest_distances
-
         own, tree = self._own(distance).metric, build(distance.metric)
         rank = np.full(len(distance.paths), -1)
         rank[to] = np.arange(len(to))
@@ -134,8 +132,6 @@ def _farthest(found: Floats) -> tuple[float, int]:
 
 
 def _by_bounds(distance: SpatioTemporal, found: float, progress: Progress) -> float:
-    from crowdveil.kernels.trajectory.mdav_tree import build, farthest_left
-
     n, tree = len(distance.paths), build(distance.metric)
     none_taken = np.zeros(n, np.bool_)
     for i in range(n):

@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import shapely
 
+from crowdveil.kernels.trajectory.mdav_tree import build, time_shares
+from crowdveil.kernels.trajectory.spatiotemporal import distances, mean_speeds
 from crowdveil.kernels.trajectory.structures import Metric, TrajectoryTree
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.trajectories import Trajectories
@@ -38,8 +41,6 @@ class SpatioTemporal:
     @classmethod
     def of(cls, paths: Paths, weight: float) -> SpatioTemporal:
         """Return the distance between the trajectories of a data set."""
-        from crowdveil.kernels.trajectory.spatiotemporal import mean_speeds
-
         return cls(paths, weight, frozen(mean_speeds(*paths.points), np.float64))
 
     @cached_property
@@ -55,8 +56,6 @@ class SpatioTemporal:
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
         """Return distances from any path to trajectories of the data."""
-        from crowdveil.kernels.trajectory.spatiotemporal import mean_speeds
-
         own = mean_speeds(*path, frozen([0, len(path[0])], np.int64))[0]
         return self._distances(path, float(own), to)
 
@@ -72,8 +71,6 @@ class SpatioTemporal:
         return found
 
     def _distances(self, path: tuple[Floats, Floats, Floats], own_speed: float, to: Ints) -> Floats:
-        from crowdveil.kernels.trajectory.spatiotemporal import distances
-
         found = np.empty(len(to), np.float64)
         distances(*path, own_speed, to, self.paths.points, self.speed, self.weight, found)
         return found
@@ -112,8 +109,6 @@ def _balanced(distance: SpatioTemporal, person: Ints) -> float:
     A neighbor is another person's, unless all trajectories are of one person. The sample is spread evenly over the trajectories,
     which are in the order of hashes of their content.
     """
-    from crowdveil.kernels.trajectory.mdav_tree import build
-
     n = len(distance.paths)
     whose = person if np.any(person != person[0]) else np.arange(n)
     some = np.arange(min(n, SAMPLED_NEIGHBORS)) * n // min(n, SAMPLED_NEIGHBORS)
@@ -129,8 +124,6 @@ def _is_time_small(some: Ints, metric: Metric, tree: TrajectoryTree, person: Int
 
     Once more than half of them are on one side, the median is, and the rest is not looked at.
     """
-    from crowdveil.kernels.trajectory.mdav_tree import time_shares
-
     shares: Floats = np.empty(0, np.float64)
     for block in np.array_split(some, SAMPLED_BLOCKS):
         shares = np.append(shares, time_shares(block, metric, tree, person))
@@ -144,8 +137,6 @@ def _is_time_small(some: Ints, metric: Metric, tree: TrajectoryTree, person: Int
 
 def _diameter(paths: Paths) -> float:
     """Return the largest distance between two points."""
-    import shapely
-
     hull = shapely.get_coordinates(shapely.convex_hull(shapely.multipoints(np.column_stack([paths.x, paths.y]))))
     apart = np.hypot(*(hull[:, None, axis] - hull[None, :, axis] for axis in (0, 1)))
     return float(apart.max(initial=0.0))

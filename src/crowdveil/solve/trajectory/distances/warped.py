@@ -7,6 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from crowdveil.kernels.trajectory.continuous_frechet import continuous_frechet
+from crowdveil.kernels.trajectory.warping import edit_distance, warped_distance
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory.distances.base import Paths
 
@@ -27,9 +29,6 @@ class Warped:
         return np.array(found, np.float64)
 
     def _one(self, own_x: Floats, own_y: Floats, x: Floats, y: Floats) -> float:
-        from crowdveil.kernels.trajectory.continuous_frechet import continuous_frechet
-        from crowdveil.kernels.trajectory.warping import edit_distance, warped_distance
-
         if self.kind == "frechet":
             return continuous_frechet(own_x, own_y, x, y)
         if self.kind in ("edr", "lcss"):
