@@ -11,19 +11,18 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from crowdveil.analysis.base import Analysis
+from crowdveil.attacks.base import Attack
 from crowdveil.engine import extensions
 from crowdveil.errors import ParameterError
 from crowdveil.measures.base import Measure
 from crowdveil.methods.base import Method
 from crowdveil.reading import looks_like_trajectories
-
-if TYPE_CHECKING:
-    from crowdveil.analysis.base import Analysis
-    from crowdveil.attacks.base import Attack
-    from crowdveil.solve.trajectory.aggregation import Aggregation
-    from crowdveil.solve.trajectory.distances import DistanceKind
+from crowdveil.solve.trajectory import aggregation
+from crowdveil.solve.trajectory.aggregation import Aggregation
+from crowdveil.solve.trajectory.distances import NAMES, DistanceKind, distance_kind
 
 METHODS: dict[str, str] = {
     "joint": "crowdveil.methods.od.joint",
@@ -210,8 +209,6 @@ def find_attack(name: str) -> Attack:
 
 def all_distances() -> dict[str, DistanceKind]:
     """Return all distances between trajectories by name."""
-    from crowdveil.solve.trajectory.distances import NAMES, distance_kind
-
     return {name: distance_kind(name) for name in NAMES.all}
 
 
@@ -222,8 +219,6 @@ def find_distance(name: str) -> DistanceKind:
 
 def all_aggregations() -> dict[str, Aggregation]:
     """Return all aggregations of a group of trajectories to one, by name."""
-    from crowdveil.solve.trajectory import aggregation
-
     return {name: aggregation.find_aggregation(name) for name in aggregation.NAMES.all}
 
 
@@ -244,8 +239,6 @@ def _own_measure(name: str) -> Measure:
 
 def _analysis(name: str) -> Analysis:
     """Return an analysis of ours, or of an installed package."""
-    from crowdveil.analysis.base import Analysis
-
     own = name in ANALYSES
     found: Analysis = (
         import_module(ANALYSES[name]).ANALYSIS if own else extensions.load(ANALYSIS_POINTS, name, Analysis)

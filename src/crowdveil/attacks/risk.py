@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +42,7 @@ from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, no_progress
 
-if TYPE_CHECKING:
-    TrajectoryGoal = library.TrajectoryKAnonymity | library.CombinationKAnonymity
+TrajectoryGoal = library.TrajectoryKAnonymity | library.CombinationKAnonymity
 
 TRIED, MIN_TRIED, WORK, MAX_POINTS = 200, 25, 50_000_000, 5_000_000
 """Trajectories attacked, drawn at random: enough to detect a method that does not work, in about a second. Among many points an

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.errors import OutputError
+from crowdveil.io.omx import write_matrices
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
@@ -103,8 +104,6 @@ def _flowmap(written: WrittenRelease, table_format: str, tz: str, folder: Path) 
 
 def _omx(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
     """Write a matrix of areas for each time step or interval, suppressed cells as NaN, and a mask (1 where published, else 0)."""
-    from crowdveil.io.omx import write_matrices
-
     step, labels = _labels(written, tz)
     n = len(written.features)
     _check_cells(2 * n * n * len(labels), "an OMX file")

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from crowdveil.errors import Option, OutputError, Text
 from crowdveil.io.atomic import new_file
+from crowdveil.io.omx import write_omx
 from crowdveil.io.times import iso_times
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
@@ -106,8 +107,6 @@ def write_flows(flows: Flows, path: str | Path, *, overwrite: bool = False) -> N
     check_ending(Path(path), ".omx")
     with new_file(Path(path), overwrite=overwrite) as file:
         if file.suffix.lower() == ".omx":
-            from crowdveil.io.omx import write_omx
-
             write_omx(flows, file)
             return
         table = flows.to_arrow()

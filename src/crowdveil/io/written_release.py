@@ -363,8 +363,6 @@ def _check_types(table: pa.Table, columns: Mapping[str, Column]) -> None:
 
 def read_features(path: Path) -> list[dict[str, Any]]:
     """Return the areas of a release, as in the GeoJSON; errors of a broken file pass through."""
-    from crowdveil.io.written_release import AreaList  # here, since trajectories have none
-
     listed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     AreaList.model_validate(listed)
     features: list[dict[str, Any]] = listed["features"]

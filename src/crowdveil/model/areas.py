@@ -6,7 +6,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,9 +28,15 @@ from crowdveil.model.globe import rounded
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.zones import Zones
 
-if TYPE_CHECKING:
-    from crowdveil.model.hierarchy import Hierarchy
-    from crowdveil.solve.od.dyadic_regions import DyadicRegions
+
+class Nodes(Protocol):
+    """A tree, or another set of numbered regions."""
+
+    def __len__(self) -> int: ...
+
+    def tiles_of(self, nodes: Ints, /) -> tuple[Ints, Ints]:
+        """Return the tiles of several nodes one after the other, as offsets and tiles."""
+        ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,9 +82,7 @@ class Areas(Tabular):
         return cls(zones, np.array(names, dtype=object), offsets, order.astype(np.int32))
 
     @classmethod
-    def of_nodes(
-        cls, zones: Zones, nodes: Sequence[tuple[Hierarchy | DyadicRegions, Ints]]
-    ) -> tuple[Areas, list[Ints]]:
+    def of_nodes(cls, zones: Zones, nodes: Sequence[tuple[Nodes, Ints]]) -> tuple[Areas, list[Ints]]:
         """Return areas of nodes of one or more trees, or of regions; also the area of each node, tree by tree.
 
         A node of one tile is that tile, whatever its tree; others are named after the tree and the node.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import h3
 import numpy as np
 import shapely
 
@@ -106,8 +107,6 @@ def zones_at(zones: Zones, index: Ints) -> Zones:
 
 def h3_zones(cells: Sequence[str]) -> Zones:
     """Return H3 cells, all of one resolution, as zones."""
-    import h3
-
     ids = sorted(set(cells))
     if not all(h3.is_valid_cell(c) for c in ids):
         raise InputError(Option("zones"), "some ids are not H3 cells. Give hexadecimal H3 indexes.")
@@ -126,8 +125,6 @@ def h3_zones(cells: Sequence[str]) -> Zones:
 
 def h3_cells(lon: Floats, lat: Floats, resolution: int) -> list[str]:
     """Return the H3 cell of each point."""
-    import h3
-
     if resolution not in H3_RESOLUTIONS:
         raise ParameterError(Option("h3"), f"the resolution must be from 0 to 15, but is {resolution}.")
     return [h3.latlng_to_cell(y, x, resolution) for x, y in zip(lon.tolist(), lat.tolist(), strict=True)]
@@ -135,8 +132,6 @@ def h3_cells(lon: Floats, lat: Floats, resolution: int) -> list[str]:
 
 def h3_cover(shapes: Labels, resolution: int) -> list[str]:
     """Return the H3 cells of a resolution that cover shapes (degrees), and some neighbors."""
-    import h3
-
     # Half an edge between points along a border misses no cell by more than one ring around those found.
     spacing = float(h3.average_hexagon_edge_length(resolution, unit="m")) / 111_320 / 2
     cells: set[str] = set()

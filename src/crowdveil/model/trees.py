@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+import h3 as h3_library
 import numpy as np
+import pyarrow as pa
 
 from crowdveil.errors import InputError, Option, ParameterError, Text, rows_named
 from crowdveil.kernels.od.ward import ward_merges
@@ -14,9 +15,6 @@ from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
 from crowdveil.model.hierarchy import Hierarchy, tiles_first
 from crowdveil.model.tree_tables import NODE_COLUMNS, levels, nodes, parents
 from crowdveil.model.zones import Zones
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["BUILDERS", "build", "h3", "kd", "levels", "nodes", "parents", "quadtree", "ward"]
 
@@ -210,8 +208,6 @@ _SPREADING = (
 
 
 def _h3_cells(zones: Zones) -> Words:
-    import h3 as h3_library
-
     bad = [i + 1 for i, cell in enumerate(zones.ids) if not h3_library.is_valid_cell(cell)]
     if bad:
         raise InputError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+import h3
 import numpy as np
 import pyarrow as pa
 import shapely
@@ -185,8 +186,6 @@ class Zones(Tabular):
         if self.grid is not None and self.column is not None and self.row is not None:
             return self.grid.outlines(self.column[tiles], self.row[tiles])
         if self.kind == "h3":
-            import h3
-
             rings = [[(x, y) for y, x in h3.cell_to_boundary(self.ids[i])] for i in tiles]
             return turned(np.array([shapely.Polygon(ring) for ring in rings], dtype=object), self.projection.lon0)
         if self.located:

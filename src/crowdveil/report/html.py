@@ -12,18 +12,19 @@ import re
 from functools import cache
 from html import unescape
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from crowdveil.guarantees.base import Outcome
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import first_page
 from crowdveil.report.attack_table import attack_rows
+from crowdveil.report.flow_page import build_page_model as build_flows
 from crowdveil.report.page_model import PageModel, method_parameters
 from crowdveil.report.questions import answers
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from crowdveil.report.trajectory_page import build_page_model as build_trajectories
 
 _PAGE = "crowdveil.report.page"
 _COLORS = {Outcome.HOLDS: "good", Outcome.VIOLATED: "bad"}
@@ -59,8 +60,6 @@ def public_report(written: WrittenRelease, manifest: Manifest) -> str:
 @cache
 def _environment() -> Environment:
     """Return the templates. They escape every value that is not marked as safe."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     made = Environment(
         loader=PackageLoader("crowdveil.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )  # fmt: skip
@@ -88,10 +87,7 @@ def shown(value: Any) -> str:
 def _page_model(written: WrittenRelease, manifest: Manifest) -> PageModel:
     """Return the page model; the modules of the other kind of release are not loaded."""
     if written.is_flows:
-        from crowdveil.report.flow_page import build_page_model as build_flows
-
         return build_flows(written, manifest)
-    from crowdveil.report.trajectory_page import build_page_model as build_trajectories
 
     return build_trajectories(written, manifest)
 

@@ -24,6 +24,7 @@ from crowdveil.model.tabular import Tabular, align_rows, numbers_or_null
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.registry import our_names
+from crowdveil.report.plots.loss import draw_loss, measured_axes
 
 OVERLAPPING = "rows of this release overlap: the shares of several rows in a pair of tiles are added."
 _ARROWS = {"lower": "↓", "higher": "↑", "neither": " "}
@@ -148,8 +149,6 @@ class Measurement(Tabular):
 
     def plot(self, file: str | Path) -> None:
         """Draw the scores as a PNG, each measure on its own axis. Confidential."""
-        from crowdveil.report.plots.loss import draw_loss, measured_axes
-
         axes = measured_axes([("release", self.scores)])
         draw_loss(axes, "Information loss of the release", [], confidential=True).save(Path(file), "png")
 

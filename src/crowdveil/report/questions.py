@@ -17,6 +17,7 @@ from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.od.closeness import mean_variation
 from crowdveil.model.arrays import Ints, ranks
 from crowdveil.report.attack_table import percent
+from crowdveil.report.trajectory_picture import published_class_sizes
 
 NOISY = "differential-privacy"
 
@@ -191,8 +192,6 @@ def _in_order(step: Ints, group: Ints, destination: Ints, volume: Ints) -> tuple
 
 
 def _of_trajectories(written: WrittenRelease, manifest: Manifest) -> tuple[list[str], list[str], list[str]]:
-    from crowdveil.report.trajectory_picture import published_class_sizes  # reports of flows do without it
-
     equal = published_class_sizes(written)
     if not len(equal):
         return _NOTHING_PUBLISHED

@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report.flow_picture import FlowPicture, top_flows
+from crowdveil.report.layers import Shade
 from crowdveil.report.page_model import Figure
 from crowdveil.report.shapes import PictureFrame
-
-if TYPE_CHECKING:
-    from crowdveil.report.layers import Shade
 
 FLOW_CLASSES = 5
 CELLS = 900

@@ -19,6 +19,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.pairing import PairingWriter, open_pairing
 from crowdveil.io.release_writer import write_release
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_features, read_release
+from crowdveil.ledger.candidates import inputs_of
 from crowdveil.measures.trajectory.distortion import measure_distortion
 from crowdveil.model.canonical import numbered
 from crowdveil.model.flows import Flows
@@ -112,7 +113,6 @@ class LocalBackend(Backend):
         recorder, data, release = self.recorder, self.data, self.release
         if recorder is None or not isinstance(data, Flows) or not isinstance(release, FlowRelease):
             return False, []
-        from crowdveil.ledger.candidates import inputs_of  # here, since few runs have a ledger
 
         self.enter_context(recorder.ledger.locked())
         overlaps = recorder.overlaps(self.spec, inputs_of(recorder.ledger, self.spec.data, self.spec.reading, data))

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from crowdveil.comparison.requested_measures import named_measures
 from crowdveil.errors import InputError, Option, OutputError, ParameterError, Text
 from crowdveil.io.atomic import new_file
 from crowdveil.io.hierarchy import build_hierarchy
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
+from crowdveil.io.release_reader import load_flow_release, load_trajectory_release
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import Flows
@@ -24,13 +26,17 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trees import BUILDERS
 from crowdveil.model.zones import Zones
 from crowdveil.reading import READINGS, read
+from crowdveil.report import trajectory_picture
+from crowdveil.report.measurement import measured
+from crowdveil.report.plots import flow_maps, flow_panels, tree
+from crowdveil.report.plots.drawing import Drawing
+from crowdveil.report.plots.flow_panels import ORIGINAL, FlowPanel, release_title
 from crowdveil.report.plots.kinds import PlotKind, find_kind
+from crowdveil.report.plots.loss import draw_loss, manifest_axes, measured_axes
+from crowdveil.report.plots.profiles import draw_profiles
+from crowdveil.report.plots.trajectory_maps import TrajectoryPanel, draw_heat_map, draw_paths
 from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
-
-if TYPE_CHECKING:
-    from crowdveil.report.plots.drawing import Drawing
-    from crowdveil.report.plots.flow_panels import FlowPanel
 
 Source = tuple[Manifest, WrittenRelease]
 """A release: its manifest and its files."""
@@ -163,8 +169,6 @@ def _drawn(
     if kind.data == "trajectories":
         return _trajectories(kind.name, params, sources, original, reading, notes)
     if kind.name == "profiles":
-        from crowdveil.report.plots.profiles import draw_profiles
-
         manifest, written = sources[0]
         return draw_profiles(written, manifest, params.zone)
     return _flows(kind.name, params, sources, original, reading, notes)
@@ -198,8 +202,6 @@ def _read_original(
 def _flows(
     name: str, params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes
 ) -> Drawing:
-    from crowdveil.report.plots import flow_maps, flow_panels, tree
-
     flows = None if original is None else _read_original(Flows, original, sources, reading, notes)
     zones = flows.zones if flows is not None else _zones(reading, notes)
     if zones is None and name in ("tree", "destinations"):
@@ -252,10 +254,6 @@ def _tree(zones: Zones, sources: Sequence[Source], reading: Mapping[str, Any]) -
 def _trajectories(
     name: str, params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes
 ) -> Drawing:
-    from crowdveil.report import trajectory_picture
-    from crowdveil.report.plots.flow_panels import ORIGINAL
-    from crowdveil.report.plots.trajectory_maps import TrajectoryPanel, draw_heat_map, draw_paths
-
     panels: list[TrajectoryPanel] = []
     if original is not None:
         data = _read_original(Trajectories, original, sources, reading, notes)
@@ -266,8 +264,6 @@ def _trajectories(
 
 
 def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[str, Any], notes: ReadNotes) -> Drawing:
-    from crowdveil.report.plots.loss import draw_loss, manifest_axes, measured_axes
-
     titles = [title.removeprefix("release: ") for title in _titles(sources)]
     if original is None:
         if params.measures is not None or params.pairing is not None:
@@ -288,18 +284,12 @@ def _loss(params: Any, sources: Sequence[Source], original: Any, reading: dict[s
 
 def _titles(sources: Sequence[Source]) -> list[str]:
     """Return a title of each release with the parameters that differ, and a number where titles would be equal."""
-    from crowdveil.report.plots.flow_panels import release_title
-
     manifests = [manifest for manifest, _ in sources]
     titles = [release_title(manifest, manifests) for manifest in manifests]
     return [f"{title} ({i + 1})" if titles.count(title) > 1 else title for i, title in enumerate(titles)]
 
 
 def _scores(data: Any, written: WrittenRelease, params: Any, takes: type) -> Any:
-    from crowdveil.comparison.requested_measures import named_measures
-    from crowdveil.io.release_reader import load_flow_release, load_trajectory_release
-    from crowdveil.report.measurement import measured
-
     names = None if params.measures is None else [name.strip() for name in params.measures.split(",")]
     if isinstance(data, Flows):
         made: Any = load_flow_release(written, data)

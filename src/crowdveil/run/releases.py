@@ -8,8 +8,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from crowdveil import __version__
+from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, counted
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
+from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
 from crowdveil.io.atomic import new_file, recover
 from crowdveil.io.derived_files import CROSSWALK_FILE, write_crosswalk
 from crowdveil.io.manifest import Manifest, read_manifest
@@ -21,6 +23,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, TrajectoryReading, read
+from crowdveil.report.html import public_report
 from crowdveil.run.manifest import original_input_options, refuse_other_counts
 from crowdveil.run.verification import check, stated_guarantees, validate_release_tables
 
@@ -50,8 +53,6 @@ def verified(
     folder: Path, original: Any = None, reading: dict[str, Any] | None = None, pairing: Any = None
 ) -> tuple[list[tuple[Guarantee, Finding]], str]:
     """Verify a release as `verify` does; return what k counts too."""
-    from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map  # here, since runs do not need them
-
     if is_heat_map(Path(folder)):
         options = TrajectoryReading.checked(reading or {})
         points = None if original is None else read(Trajectories, original, options, ReadNotes())
@@ -142,7 +143,6 @@ def refuse_other_report(folder: Path, manifest: Manifest, written: WrittenReleas
     """
     if not (folder / REPORT_FILE).exists():
         return
-    from crowdveil.report.html import public_report  # here, since a release without a report needs none
 
     text = (folder / REPORT_FILE).read_text(encoding="utf-8")
     if manifest.crowdveil == __version__:
@@ -180,8 +180,6 @@ def add_report(folder: Path, written: WrittenRelease, manifest: Manifest) -> Non
 
     The report names the SHA-256 of the manifest, which is final by now and lists no report.
     """
-    from crowdveil.report.html import public_report
-
     with new_file(folder / REPORT_FILE, overwrite=True) as file:
         file.write_text(public_report(written, manifest), encoding="utf-8", newline="\n")
 
@@ -195,8 +193,6 @@ def report_again(folder: Path) -> Path:
 
 def refuse_other_original(manifest: Manifest, written: WrittenRelease, original: Flows) -> None:
     """Raise if a release was not made from these flows. The manifest names no file, so that volumes are compared."""
-    from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes  # here, since rides have none
-
     names = (TrueVolumes.name, BoundedVolumes.name)
     volumes = [guarantee_from_manifest(e.name, e.parameters) for e in manifest.guarantees if e.name in names]
     findings = check(written, tuple(volumes), original) if volumes else []

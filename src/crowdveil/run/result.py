@@ -9,7 +9,7 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import shapely
@@ -24,9 +24,12 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE, WrittenRelease, read_release
 from crowdveil.model.tabular import Table, TableProperty
 from crowdveil.report.cost_summary import over_budget
-
-if TYPE_CHECKING:
-    from crowdveil.run.pictures import Picture
+from crowdveil.report.html import public_report
+from crowdveil.report.loss_summary import coarseness
+from crowdveil.report.notebook import result_html
+from crowdveil.report.plots.kinds import KINDS
+from crowdveil.run import releases
+from crowdveil.run.pictures import Picture, draw_picture
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,8 +87,6 @@ class Result:
 
     def _look(self) -> list[str]:
         """Return how coarse the release is; nothing for a release on a cluster or in memory."""
-        from crowdveil.report.loss_summary import coarseness
-
         if not isinstance(self.folder, Path):
             return []
         return [coarseness(self.written, self.stated)]
@@ -97,8 +98,6 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return guarantees, loss and a small map, as a notebook shows them."""
-        from crowdveil.report.notebook import result_html
-
         return result_html(self.stated, self.cost, self.notes.sentences(), self.written)
 
     @property
@@ -168,15 +167,11 @@ class Result:
 
     def verify(self, original: Any = None, **options: Any) -> Verification:
         """Check the files again, as `crowdveil.verify` does."""
-        from crowdveil.run import releases
-
         with self.opened() as folder:
             return Verification(tuple(releases.verify(folder, original, options)))
 
     def report(self) -> Report:
         """Return the report, which a notebook shows; `.save(file)` writes it."""
-        from crowdveil.report.html import public_report
-
         return Report(public_report(self.written, self.stated))
 
     @property
@@ -279,15 +274,11 @@ class Plots:
         return self._draw("paths", original, options, ax)
 
     def __repr__(self) -> str:
-        from crowdveil.report.plots.kinds import KINDS
-
         held = "flows" if self.result.written.is_flows else "trajectories"
         kinds = [kind.name for kind in KINDS.values() if kind.data in (held, "either") and kind.releases != "no"]
         return f"<Plots: {', '.join(kinds)}; draw one with plot.{kinds[0]}()>"
 
     def _draw(self, kind: str, original: Any, options: dict[str, Any], ax: Any) -> Picture:
-        from crowdveil.run.pictures import draw_picture
-
         picture = draw_picture(kind, [(self.result.stated, self.result.written)], original, options, ReadNotes())
         if ax is not None:
             picture.show(ax)

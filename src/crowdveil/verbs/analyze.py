@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from crowdveil.analysis.base import CONFIDENTIAL
+from crowdveil.analysis.base import CONFIDENTIAL, Analysis
 from crowdveil.analysis.heatmap_manifest import GEOJSON
+from crowdveil.analysis.land_use import LandUse
+from crowdveil.analysis.profiles import Profiles
+from crowdveil.analysis.quadtree_heatmap import HeatMap
+from crowdveil.analysis.reconstruction import Reconstruction
 from crowdveil.analysis.study import OpenedRelease, Study, StudyReading, build_study, open_for_study
+from crowdveil.analysis.topics import Topics
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
@@ -20,6 +25,7 @@ from crowdveil.params import Params
 from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.registry import all_analyses, find_analysis
+from crowdveil.report.analysis_plots import draw
 from crowdveil.run import releases
 from crowdveil.run.ledgers import record_map, refuse_inside
 from crowdveil.run.manifest import original_input_options
@@ -41,14 +47,6 @@ from crowdveil.verbs.base import (
     with_examples,
 )
 from crowdveil.verbs.opened import check_outputs, row_semantics_of, split_options, visible
-
-if TYPE_CHECKING:
-    from crowdveil.analysis.base import Analysis
-    from crowdveil.analysis.land_use import LandUse
-    from crowdveil.analysis.profiles import Profiles
-    from crowdveil.analysis.quadtree_heatmap import HeatMap
-    from crowdveil.analysis.reconstruction import Reconstruction
-    from crowdveil.analysis.topics import Topics
 
 
 def reconstruct(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Reconstruction:
@@ -153,8 +151,6 @@ def analyze(
             stage("writing")
             found.write(table, progress)
         if picture is not None:
-            from crowdveil.report.analysis_plots import draw
-
             stage("drawing")
             draw(found, picture)
     return found

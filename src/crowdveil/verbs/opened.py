@@ -7,19 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from crowdveil.errors import CrowdveilError, CrowdveilWarning, as_argument
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
+from crowdveil.methods.base import RowSemantics
+from crowdveil.params import Params
 from crowdveil.progress import progress_bar
 from crowdveil.registry import find_method
 from crowdveil.run.result import Result
-
-if TYPE_CHECKING:
-    from crowdveil.methods.base import RowSemantics
-    from crowdveil.params import Params
 
 
 def split_options(options: dict[str, Any], model: type[Params]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from crowdveil.errors import InputError
+from crowdveil.io.source import MAX_LISTED, refuse_wide
 
 _CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
 """Values that a Parquet file may hold: many, and as many more as its size can stand for."""
@@ -18,11 +22,6 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
             return
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from crowdveil.io.source import MAX_LISTED, refuse_wide
-
     try:
         with pq.ParquetFile(path, thrift_container_size_limit=MAX_LISTED) as file:
             about = file.metadata
