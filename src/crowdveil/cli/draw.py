@@ -13,6 +13,7 @@ import click
 from crowdveil.cli.console import show_if_compiling, show_notes
 from crowdveil.cli.options import MAIN, GroupedCommand, options_of
 from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options
+from crowdveil.compat.mobidatalab.runfiles import task_of
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import REPORT_FILE
@@ -20,6 +21,7 @@ from crowdveil.params import no_such_parameter
 from crowdveil.progress import progress_bar
 from crowdveil.reading import Reading
 from crowdveil.run.filters import filter_names, find_filter
+from crowdveil.runfiles.common import load
 from crowdveil.verbs.base import InputFile, Task, Verb
 
 RUN_FILES = ("anonymize", "analyze", "measure", "filter")
@@ -183,9 +185,6 @@ def _call(verb: Verb, name: str | None, values: dict[str, Any]) -> None:
 
 def read_run_file(verb: Verb, path: Path) -> Task:
     """Return the task of a run file, ours or mdl-anonymizer's."""
-    from crowdveil.compat.mobidatalab.runfiles import task_of  # here, since a run with options needs none
-    from crowdveil.runfiles.common import load
-
     return task_of(verb, path, load(path))
 
 

@@ -12,9 +12,11 @@ from typing import Any
 
 import click
 
+from crowdveil.analysis.heatmap_manifest import is_heat_map
 from crowdveil.cli.console import show_sentences
 from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.guarantees.base import require_not_violated
+from crowdveil.io import archive
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
@@ -184,15 +186,13 @@ def _comment(review: dict[str, Any]) -> str:
 @contextmanager
 def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
     """Yield files as they are, and folders packed."""
-    from crowdveil.io.archive import pack  # here, since few commands run on a server
-
     with scratch_folder() as folder:
         ready: dict[str, Path] = {}
         for field, given in files.items():
             path = Path(given)
             if path.is_dir():
                 packed = Path(folder) / f"{field}.zip"
-                pack(path, packed)
+                archive.pack(path, packed)
                 path = packed
             ready[field] = path
         yield ready
@@ -200,8 +200,6 @@ def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
 
 def unpack(packed: Path, folder: Path) -> None:
     """Unpack a result of any size: the server has a limit."""
-    from crowdveil.io import archive  # here, since few commands run on a server
-
     archive.unpack(packed, folder, LARGEST)
 
 
@@ -223,8 +221,6 @@ def put_files(packed: Path, targets: Mapping[str, str | Path | None], *, overwri
 
 def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -> None:
     """Unpack a result into a folder: all of it or nothing. A release and a heat map are verified from their files before."""
-    from crowdveil.analysis.heatmap_manifest import is_heat_map  # here, since few commands run on a server
-
     with new_folder(target, overwrite=overwrite, mark_file=mark_file) as folder:
         unpack(packed, folder)
         if mark_file == MANIFEST_FILE or is_heat_map(folder):
