@@ -48,7 +48,7 @@ def people() -> Any:
 def attacked(data: Any, name: str, tile_m: float | None, knowledge: int) -> Any:
     """Ours."""
     from crowdveil.attacks.adversary_view import AttackScenario
-    from crowdveil.progress import no_progress
+    from crowdveil.engine.progress import no_progress
     from crowdveil.registry import find_attack
 
     attack = find_attack(name)

@@ -82,9 +82,9 @@ def attack_taxis() -> None:
     """Audit pairs of releases of real trips."""
     from plain_rivals import taxis
 
+    from crowdveil.engine.progress import no_progress
     from crowdveil.io.flows import with_tree
     from crowdveil.ledger.audit import Published, Records, audit
-    from crowdveil.progress import no_progress
     from crowdveil.registry import find_method
 
     def made(tree: str, **parameters: Any) -> tuple[Any, Any]:

@@ -36,7 +36,7 @@ DYADIC_TILES = 2000
 
 def errors_of(method: str, flows: Any, **parameters: Any) -> dict[str, Any]:
     """Means over the matrices of the generalization and the reconstruction error, the largest share suppressed, and facts."""
-    from crowdveil.progress import no_progress
+    from crowdveil.engine.progress import no_progress
     from crowdveil.registry import find_method
 
     found = find_method(method)

@@ -62,7 +62,7 @@ def timed(job: Callable[[], Any]) -> tuple[float, Any]:
 def solved(name: str, flows: Any, parameters: dict[str, Any]) -> tuple[float, Any]:
     """Seconds and release of a method."""
     from crowdveil import engine
-    from crowdveil.progress import no_progress
+    from crowdveil.engine.progress import no_progress
     from crowdveil.registry import find_method
 
     found = find_method(name)

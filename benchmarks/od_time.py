@@ -53,7 +53,7 @@ def green() -> Any:
 
 def solved(flows: Any, method: str, **parameters: Any) -> tuple[Any, float]:
     """A release, and the CPU seconds that it took."""
-    from crowdveil.progress import no_progress
+    from crowdveil.engine.progress import no_progress
     from crowdveil.registry import find_method
 
     found = find_method(method)

@@ -122,7 +122,7 @@ def quadtree_hours(hours: int) -> Flows:
 
 def quadtree(matrices: int) -> None:
     """The job of the quadtree paper, solved in memory: a few different hours again and again."""
-    from crowdveil.progress import no_progress
+    from crowdveil.engine.progress import no_progress
     from crowdveil.registry import find_method
 
     hours = quadtree_hours(min(QUADTREE_DISTINCT, matrices))

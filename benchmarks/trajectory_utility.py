@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 from _bench import SMALL, oldenburg, say
+from crowdveil.engine.progress import no_progress
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats
 from crowdveil.model.canonical import canonical
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure, find_method
 from crowdveil.solve.trajectory.distances import SpatioTemporal
 from crowdveil.solve.trajectory.distances.nearest import NearestNeighbors

@@ -19,6 +19,7 @@ from towns import HERE, TRACKS, people, released, walks
 
 from crowdveil.analysis.quadtree_heatmap import HeatMapParams
 from crowdveil.analysis.quadtree_heatmap import run as heat_map
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.release_writer import area_features
@@ -30,7 +31,6 @@ from crowdveil.model.projection import LocalProjection
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.tessellation import grid_zones, h3_cells, h3_zones, locate, voronoi_zones
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
 from crowdveil.report import trajectory_picture
 from crowdveil.report.shapes import PictureFrame, Rings

@@ -18,6 +18,7 @@ from synthetic import grid_frame
 
 from crowdveil import testing
 from crowdveil.compat.mobidatalab import names as mobidatalab
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, ParameterError
 from crowdveil.methods.base import Facts, Method
 from crowdveil.model.flows import Flows
@@ -25,7 +26,6 @@ from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import rows
-from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, all_methods, find_method
 from crowdveil.run import pipeline, releases
 from crowdveil.run.verification import stated_guarantees

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import crowdveil
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.model.canonical import canonical, digest
 from crowdveil.model.release import TrajectoryRelease, has_segments
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
 

@@ -14,6 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import crowdveil
+from crowdveil.engine.progress import no_progress
 from crowdveil.methods.trajectory import simple_generalization
 from crowdveil.methods.trajectory.protected_generalization import ProtectedGeneralizationParams, run
 from crowdveil.model.arrays import Floats, Ints
@@ -21,7 +22,6 @@ from crowdveil.model.globe import Box
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.tessellation import grid_cells, public_box
 from crowdveil.model.trajectories import Extent, Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.solve.trajectory.visits import tiles_of
 from crowdveil.testing import trajectories

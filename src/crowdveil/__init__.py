@@ -5,8 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-"""The only place of the version: the package, manifests, reports and the service take it from here."""
+from crowdveil.version import __version__ as __version__
 
 if TYPE_CHECKING:  # what editors and type checkers see; at run time a name is imported when it is asked for
     from crowdveil.verbs.analyze import (

@@ -15,8 +15,8 @@ from small_worlds import TOY, published, walk, world
 
 from crowdveil.attacks.adversary_view import AttackScenario, cut
 from crowdveil.attacks.base import Risk
+from crowdveil.engine.progress import no_progress
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_attack
 
 KNOWING = ["location", "sequence", "time", "unique-location", "frequency", "probability", "proportion"]

@@ -18,12 +18,12 @@ import crowdveil
 from crowdveil.attacks.base import FlowAttackParams
 from crowdveil.attacks.continuity import continuity_lines, measured_continuity, with_continuity
 from crowdveil.attacks.dominance import Groups, run
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.methods.trajectory.microaggregation import MicroaggregationParams
 from crowdveil.methods.trajectory.microaggregation import run as microaggregate
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.testing import trajectories
 
 

@@ -16,6 +16,7 @@ from small_worlds import NOON, flow_release, published, walk, world
 from crowdveil import testing
 from crowdveil.attacks.base import Interval
 from crowdveil.attacks.risk import RiskEstimate, _merge_visits, attack_release, merge_risk_estimates, require_withstood
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees import (
     CombinationKAnonymity,
@@ -28,7 +29,6 @@ from crowdveil.guarantees import (
 from crowdveil.methods.base import Facts
 from crowdveil.methods.trajectory import microaggregation, protected_generalization
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
 from crowdveil.run.pipeline import Request, run
 

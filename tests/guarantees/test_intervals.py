@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, PeriodBudget, TrueVolumes, WellFormedFlows
 from crowdveil.guarantees.base import Outcome
 from crowdveil.io.flows import trips_to_flows
@@ -24,7 +25,6 @@ from crowdveil.methods.base import Facts
 from crowdveil.methods.od.joint import METHOD, JointParams
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.trips import Trips
-from crowdveil.progress import no_progress
 from crowdveil.solve.od.weights import rounded
 
 HOUR = 3600

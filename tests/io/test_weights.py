@@ -19,6 +19,7 @@ from synthetic import grid_frame
 
 import crowdveil
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.guarantees import PeriodBudget, SuppressionBudget, TrueVolumes
 from crowdveil.io.flows import read_flows, trips_to_flows
@@ -31,7 +32,6 @@ from crowdveil.model.release import NOT_GIVEN
 from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.registry import all_methods
 from crowdveil.run.flow_partitions import as_written
 from crowdveil.run.verification import check, structural_guarantees

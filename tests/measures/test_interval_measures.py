@@ -24,6 +24,7 @@ from crowdveil.attacks.od.differencing import run as differencing
 from crowdveil.attacks.od.published import Published
 from crowdveil.comparison.candidates import Candidate
 from crowdveil.comparison.samples import ComparisonParams, sample_matrices
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.io.partition import read_partition
 from crowdveil.measures.od.comparison import OdComparison
@@ -31,7 +32,6 @@ from crowdveil.measures.od.trip_length import mark_m
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.od.overlaps import in_own_tiles

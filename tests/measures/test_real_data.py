@@ -11,9 +11,9 @@ import pytest
 from examples import slow_param
 
 from crowdveil.comparison.requested_measures import named_measures
+from crowdveil.engine.progress import no_progress
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.measurement import measured
 from crowdveil.solve.od.assignment import row_of_flows

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.comparison.requested_measures import named_measures
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
@@ -26,7 +27,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure, find_measures, find_method
 from crowdveil.report.measurement import measured
 from crowdveil.solve.trajectory.distances import DISTANCES, Contemporaries, Paths, make_distance

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from crowdveil.comparison.requested_measures import named_measures
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.measures.base import shown
 from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.report.measurement import measured
 
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.measures.rounding import round_share
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import TrajectoryCost, cost_lines, cost_of
 

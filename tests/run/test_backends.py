@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import crowdveil
+from crowdveil.engine.progress import no_progress
 from crowdveil.guarantees import Finding
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
-from crowdveil.progress import no_progress
 from crowdveil.reading import FlowReading, read
 from crowdveil.registry import find_method
 from crowdveil.run import local, pipeline

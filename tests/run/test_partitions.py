@@ -22,11 +22,11 @@ from written_flows import written
 import crowdveil
 from crowdveil import guarantees as library
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, OutputError, ParameterError
 from crowdveil.guarantees import Finding, Guarantee, PeriodBudget, SuppressionBudget
 from crowdveil.model.flows import VISITED, CountedTiles, Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.progress import no_progress
 from crowdveil.reading import FlowReading
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run import flow_partitions

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_measures import releases, row_by_search
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.solve.od.assignment import row_of_flows, rows_met
 from crowdveil.testing import flows
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from plain_rivals import taxis
 from written_flows import written
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.guarantees.flows import WellFormedFlows
 from crowdveil.guarantees.noise import DifferentialPrivacy
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.methods.od.laplace import LaplaceParams, run
 from crowdveil.model.release import VolumeBounds
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.od.confidence import volume_bounds

@@ -13,10 +13,10 @@ from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.guarantees import SuppressedTrajectories
 from crowdveil.methods.base import Facts
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.solve.trajectory.aggregation import plane_paths
 from crowdveil.solve.trajectory.distances import Paths

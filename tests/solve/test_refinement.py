@@ -16,6 +16,7 @@ from plain_rivals import boxes as boxes_of
 from plain_rivals import crowd, rows_of, taxis, volume
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, BoxContents, CutFlows, CutRules, TilePlaces
 from crowdveil.methods.od.joint import JointParams, run
@@ -24,7 +25,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline, releases
 
 FLOWS = testing.flows(max_tiles=7, max_steps=1)

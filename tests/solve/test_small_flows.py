@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_boxes import TILES, problems
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import PUBLISHED, REPORTED, FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import FlowParams
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 
 DYADIC = "joint with dyadic splits"

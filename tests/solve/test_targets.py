@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.experiments.profiles import make_profile
 from crowdveil.io.flows import with_tree
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.solve.od.targets import round_gap
 

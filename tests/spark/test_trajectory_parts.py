@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import ParameterError
 from crowdveil.guarantees import Guarantee, TrajectoryKAnonymity, WellFormedTrajectories
 from crowdveil.io.notes import ReadNotes
@@ -29,7 +30,6 @@ from crowdveil.methods.base import Method
 from crowdveil.model.canonical import canonical, numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Extent, Outline, Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.reading import READINGS, TrajectoryReading
 from crowdveil.registry import METHODS, find_method
 from crowdveil.run.options import RunOptions

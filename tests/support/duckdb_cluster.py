@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from crowdveil.progress import Progress, no_progress
+from crowdveil.engine.progress import Progress, no_progress
 
 CHUNK_ROWS = 500
 

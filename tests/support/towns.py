@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.methods.base import Method
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.registry import METHODS, find_method
 
 HERE = 10.0

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crowdveil.analysis.study import Study
+from crowdveil.engine.progress import Progress
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 
 CONFIDENTIAL = "The original was read: these numbers are exact and confidential."
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.analysis.study import StudySide
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.kernels.analysis.spreading import spread
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices
 from crowdveil.model.release import FlowRelease
-from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.od.overlaps import Shares
 
 CHUNK_PAIRS = 1_000_000

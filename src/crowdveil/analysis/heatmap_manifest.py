@@ -11,7 +11,6 @@ import numpy as np
 import shapely
 from pydantic import BaseModel, ConfigDict, Field
 
-from crowdveil import __version__
 from crowdveil.errors import GuaranteeViolatedError, InputError, Text
 from crowdveil.guarantees import Finding, SectorGuarantee, guarantee_from_manifest
 from crowdveil.guarantees.sectors import DisjointSectors, EveryLocationCounted, SectorKAnonymity, WellFormedSectors
@@ -19,6 +18,7 @@ from crowdveil.io.manifest import FORMAT, CheckedGuarantee, FileEntry, StatedFil
 from crowdveil.io.sectors import ABOUT, WrittenSectors, read_sectors
 from crowdveil.io.written_release import MANIFEST_FILE, file_hash
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.version import __version__
 
 GEOJSON, PNG, HTML = "heatmap.geojson", "heatmap.png", "heatmap.html"
 _FILES = {"data": GEOJSON, "picture": PNG, "page": HTML}

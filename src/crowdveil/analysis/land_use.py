@@ -46,13 +46,13 @@ from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
 from crowdveil.analysis.reference_map import ReferenceMap
 from crowdveil.analysis.study import Study, StudySide
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import InputError, Option, Text, counted, import_extra
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
-from crowdveil.progress import Progress, no_progress
 
 STARTS = 10
 """Random starts of k-means; the best is taken."""

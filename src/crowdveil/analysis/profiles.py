@@ -45,6 +45,7 @@ from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import GAPS, Period, Slots
 from crowdveil.analysis.estimates import ANYWHERE, Groups, estimates
 from crowdveil.analysis.study import Study, StudySide
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.measures.base import ratio
@@ -53,7 +54,6 @@ from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
-from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.od.overlaps import Shares
 
 MAX_LISTED = 10

@@ -52,7 +52,6 @@ import pyarrow as pa
 import shapely
 from pydantic import Field, ValidationInfo, field_validator
 
-from crowdveil import __version__
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.heatmap_manifest import (
     GEOJSON,
@@ -63,6 +62,7 @@ from crowdveil.analysis.heatmap_manifest import (
     stated_guarantee,
     write_heatmap_manifest,
 )
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import InputError, Option, OutputError, Text
 from crowdveil.guarantees.base import require_checked
 from crowdveil.guarantees.sectors import (
@@ -79,8 +79,8 @@ from crowdveil.model.sectors import Sectors
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.quadtree import k_anonymous_sectors
+from crowdveil.version import __version__
 
 NAME = "quadtree-heatmap"
 _GEOJSON_ENDINGS = (".geojson", ".json")

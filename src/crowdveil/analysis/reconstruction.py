@@ -44,6 +44,7 @@ from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.calendar import Slots, when_columns
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimate_chunks
 from crowdveil.analysis.study import Study
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import counted
 from crowdveil.io.table_writer import open_table_writer
 from crowdveil.io.times import time_column
@@ -51,7 +52,6 @@ from crowdveil.model.arrays import Mask
 from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
-from crowdveil.progress import Progress, no_progress
 
 NOT_COUNTS = (
     "Volumes are estimates, not counts. lower and upper bound the published trips; suppressed trips are in neither, and a pair "

@@ -29,10 +29,10 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.analysis.topic_words import TopicParams, fit_topics, shares_of_words
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.tabular import Tabular, align_rows
-from crowdveil.progress import Progress
 
 TOLERANCE = 0.01
 """Share of the lowest perplexity by which that of the chosen number may be higher."""

@@ -11,10 +11,10 @@ from pydantic import BeforeValidator, Field
 from crowdveil.analysis.calendar import Slots
 from crowdveil.analysis.estimates import Groups, estimate_chunks
 from crowdveil.analysis.study import Study, StudySide
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, Text, import_extra
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 from crowdveil.solve.od.overlaps import Shares
 
 MAX_TOPICS = 100

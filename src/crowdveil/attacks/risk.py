@@ -33,6 +33,7 @@ from crowdveil.attacks.od import differencing, homogeneity, minimum_group_size, 
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.search import MatchRule, search_risk
 from crowdveil.attacks.trajectory import location, sequence, time
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import GuaranteeViolatedError, counted
 from crowdveil.guarantees import Guarantee
 from crowdveil.io.manifest import Trial
@@ -40,7 +41,6 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, no_progress
 
 TrajectoryGoal = library.TrajectoryKAnonymity | library.CombinationKAnonymity
 

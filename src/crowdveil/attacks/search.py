@@ -13,6 +13,7 @@ import numpy as np
 from crowdveil import engine
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, Units
 from crowdveil.attacks.base import AdversaryParams, Attack, Interval, KnowledgeParams, Risk
+from crowdveil.engine.progress import Progress
 from crowdveil.kernels.attacks.search import (
     AT_LEAST,
     IN_ORDER,
@@ -24,7 +25,6 @@ from crowdveil.kernels.attacks.search import (
 )
 from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress
 
 CHUNK = 256
 """Individuals of a task, at most."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from crowdveil.engine.progress import progress_bar
 from crowdveil.guarantees.base import FROM_FILES, require_not_violated, tally
 from crowdveil.io.atomic import new_folder
 from crowdveil.io.geojson import write_zones
-from crowdveil.progress import progress_bar
 from crowdveil.run import pipeline, releases
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories

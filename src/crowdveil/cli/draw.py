@@ -14,11 +14,11 @@ from crowdveil.cli.console import show_if_compiling, show_notes
 from crowdveil.cli.options import MAIN, GroupedCommand, options_of
 from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options
 from crowdveil.compat.mobidatalab.runfiles import task_of
+from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import REPORT_FILE
 from crowdveil.params import no_such_parameter
-from crowdveil.progress import progress_bar
 from crowdveil.reading import Reading
 from crowdveil.run.filters import filter_names, find_filter
 from crowdveil.runfiles.common import load

@@ -14,6 +14,7 @@ from crowdveil.cli.console import show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.comparison.comparison import Comparison
+from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import Option, OutputError, ParameterError, counted
 from crowdveil.experiments.figures import SIZES, draw_ratios, draw_windows, target_lines
 from crowdveil.experiments.movers import NetworkPlacement, Traffic, write_movers
@@ -36,7 +37,6 @@ from crowdveil.io.tables import check_ending, check_picture, write_flows, write_
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.zones import read_zones
 from crowdveil.model.zones import Zones
-from crowdveil.progress import progress_bar
 from crowdveil.reading import TrajectoryReading
 from crowdveil.verbs.base import Task
 from crowdveil.verbs.compare import OPTIONS, compared

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from crowdveil import __version__
 from crowdveil.cli.stopping import SENTENCE, interrupt_on_sigterm, leave_kernels
 from crowdveil.errors import NO_MEMORY, CrowdveilError, MissingExtraError, as_command_line, render
+from crowdveil.version import __version__
 
 COMMANDS = {
     "demo": "Make a synthetic city, anonymize it, verify it.",

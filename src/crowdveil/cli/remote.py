@@ -14,6 +14,7 @@ import click
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map
 from crowdveil.cli.console import show_sentences
+from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io import archive
@@ -22,7 +23,6 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
 from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.io.zones import VORONOI, is_voronoi
-from crowdveil.progress import progress_bar
 from crowdveil.run import releases
 from crowdveil.server.client import Remote, remote, with_paths
 from crowdveil.verbs.base import ALL_FILES, Outcome, SourceOptions, Task, Verb

@@ -9,10 +9,10 @@ import click
 
 from crowdveil.cli.console import show_sentences
 from crowdveil.cli.remote import fetched, put_file, put_folder
+from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.written_release import MANIFEST_FILE
-from crowdveil.progress import progress_bar
 from crowdveil.server.client import LOCAL_SERVER, Remote, remote
 
 _server_option = click.option(

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from crowdveil.engine.progress import progress_bar
 from crowdveil.io.atomic import new_file
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.tables import check_ending
-from crowdveil.progress import progress_bar
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips

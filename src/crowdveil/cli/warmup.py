@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from crowdveil.cli.demo import make_city
+from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import InputError, counted
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
-from crowdveil.progress import progress_bar
 from crowdveil.registry import all_methods, find_method
 from crowdveil.run import pipeline
 

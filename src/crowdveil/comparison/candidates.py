@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import Option, ParameterError
 from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params, named_parameters
-from crowdveil.progress import Progress, no_progress
 from crowdveil.registry import all_methods, find_method
 
 CONFIDENTIAL = "Nothing was published; these numbers are exact and confidential."

@@ -17,6 +17,7 @@ from crowdveil.comparison.candidates import Candidate
 from crowdveil.comparison.requested_measures import Column, figures_of
 from crowdveil.comparison.samples import few_of
 from crowdveil.engine import timed_tasks
+from crowdveil.engine.progress import Progress, Stage
 from crowdveil.errors import CrowdveilError, Text
 from crowdveil.guarantees import PeriodBudget, SuppressionBudget
 from crowdveil.measures.od.comparison import Baseline, OdComparison
@@ -26,7 +27,6 @@ from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Budgeted
-from crowdveil.progress import Progress, Stage
 
 SECONDS = "seconds"
 """Key of the processor seconds of a run."""

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
 
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.engine.threads import thread_count
-from crowdveil.progress import Progress, no_progress
 
 T = TypeVar("T")
 Arrays = tuple[npt.NDArray[Any], ...]

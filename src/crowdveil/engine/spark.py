@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from crowdveil.engine import LocalEngine, use
 from crowdveil.engine.local import TICK_S
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import (
     CrowdveilError,
     InputError,
@@ -32,7 +33,6 @@ from crowdveil.errors import (
     as_json,
     from_json,
 )
-from crowdveil.progress import Progress, no_progress
 
 Frame = Any
 """A data frame of Spark: rows on the cluster, evaluated there."""

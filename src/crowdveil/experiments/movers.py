@@ -38,13 +38,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from crowdveil import engine
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import ParameterError, Text
 from crowdveil.experiments.network import RoadNetwork
 from crowdveil.kernels.synth.movers import stamps_on_routes
 from crowdveil.model.arrays import Floats, Ints, Mask, row_slices
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress
 from crowdveil.synth.city import generators, wanted_between
 from crowdveil.synth.trajectories import TrajectoryRows, in_memory, stream_trajectories
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees.base import Guarantee
 from crowdveil.model.arrays import Ints
 from crowdveil.model.canonical import digest
@@ -16,7 +17,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release, TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import Described, Params
-from crowdveil.progress import Progress
 
 Status = Literal["proven", "argued", "heuristic"]
 """proven: the guarantee follows from the text of the method; argued: from an argument with stated assumptions;

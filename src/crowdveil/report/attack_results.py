@@ -16,13 +16,13 @@ from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, ParameterError, Text, as_command_line, counted, render
 from crowdveil.io.tables import write_json_or_table
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 from crowdveil.registry import ATTACKS, find_attack
 
 ALL = "all"

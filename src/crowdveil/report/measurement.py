@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import CrowdveilError, InputError, Naming, Text, as_argument, render
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import write_json_or_table
@@ -22,7 +23,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release
 from crowdveil.model.tabular import Tabular, align_rows, numbers_or_null
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.registry import our_names
 from crowdveil.report.plots.loss import draw_loss, measured_axes
 

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
-from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SumsOfParent, WellFormedFlows
 from crowdveil.guarantees.base import require_not_violated
@@ -37,6 +36,7 @@ from crowdveil.run.manifest import guarantee_entries
 from crowdveil.run.result import Result
 from crowdveil.run.stages import FileEntries
 from crowdveil.run.verification import DERIVED, check
+from crowdveil.version import __version__
 
 
 class DeriveOptions(Params):

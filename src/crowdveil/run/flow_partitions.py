@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from crowdveil.attacks.risk import RiskEstimate, attack_release, merge_risk_estimates
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import EmptyInputError, GuaranteeViolatedError, InputError, Text, TimeStepError
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io.atomic import scratch_folder
@@ -38,7 +39,6 @@ from crowdveil.model.flows import VISITED, Flows, FlowUnit
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
-from crowdveil.progress import Progress, no_progress
 from crowdveil.reading import FRAME_OPTIONS, FlowReading, with_counted_tiles, with_partition
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost

@@ -12,6 +12,7 @@ import numpy as np
 from crowdveil.attacks.continuity import continuity_lines, with_continuity
 from crowdveil.attacks.known_points import measured_lines
 from crowdveil.attacks.risk import RiskEstimate, attack_release
+from crowdveil.engine.progress import Progress
 from crowdveil.io.atomic import check_target, new_folder
 from crowdveil.io.derived_files import write_crosswalk, write_derived
 from crowdveil.io.manifest import FileEntry, Manifest
@@ -25,7 +26,6 @@ from crowdveil.model.canonical import numbered
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress
 from crowdveil.reading import read
 from crowdveil.report.cost_summary import cost_lines, cost_of
 from crowdveil.run.ledgers import Recorder, open_recorder

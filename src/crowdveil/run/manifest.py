@@ -9,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from crowdveil import __version__
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.manifest import (
@@ -33,6 +32,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.run.options import DECISION
 from crowdveil.run.stages import FileEntries, Findings, RunSpec, Solution
+from crowdveil.version import __version__
 
 FILES = ("zones", "hierarchy", "partition")
 """Input options that name a file, or are data themselves."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crowdveil.attacks.risk import require_withstood
+from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import Name, Option, ParameterError, Text
 from crowdveil.guarantees.base import require_checked
 from crowdveil.io.notes import ReadNotes
@@ -15,7 +16,6 @@ from crowdveil.measures.rounding import round_down_to_groups
 from crowdveil.methods.base import Facts
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
 from crowdveil.run.flow_partitions import LocalPartitions, runs_in_partitions

@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from crowdveil import __version__
 from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
 from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, counted
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
@@ -26,6 +25,7 @@ from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.report.html import public_report
 from crowdveil.run.manifest import original_input_options, refuse_other_counts
 from crowdveil.run.verification import check, stated_guarantees, validate_release_tables
+from crowdveil.version import __version__
 
 REPORT_ROWS = 5_000_000
 """Published rows of which a report is drawn at most, where they do not lie in memory."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crowdveil.attacks.risk import RiskEstimate
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import Text
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.manifest import FileEntry, LedgerEntry, Manifest
@@ -19,7 +20,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import Release
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 from crowdveil.reading import Reading
 from crowdveil.run.options import RunOptions
 

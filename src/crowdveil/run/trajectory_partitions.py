@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.io.release_writer import area_properties, trajectory_table
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.io.written_release import POINTS, WrittenRelease, required
@@ -26,7 +27,6 @@ from crowdveil.model.canonical import canonical_order, trajectory_keys
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import TrajectoryCost
 from crowdveil.run.partitions import write_part

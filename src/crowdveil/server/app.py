@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, Path, Request
 from starlette.concurrency import run_in_threadpool
 
-from crowdveil import __version__
 from crowdveil.server.access import CurrentUser, Sender
 from crowdveil.server.openapi import ERRORS, job_form
 from crowdveil.server.responses import add_error_answers
@@ -17,6 +16,7 @@ from crowdveil.server.service import Service
 from crowdveil.server.views import JobView
 from crowdveil.verbs.base import Verb
 from crowdveil.verbs.table import VERBS
+from crowdveil.version import __version__
 
 ROUTES = (jobs, pages, preview, uploads, review, operations)
 """The modules with routes of their own."""

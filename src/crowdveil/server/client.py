@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import CrowdveilError, InputError, Name, Option, ParameterError, from_json
-from crowdveil.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import httpx  # takes 0.2 s to import, so it waits until a server is asked

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.engine.progress import Progress
 from crowdveil.kernels.synth.city import drive
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress
 from crowdveil.synth.city import City, wanted_between
 from crowdveil.synth.trips import TripRows, stream_tables, trip_chunks
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import OutputError, ParameterError
 from crowdveil.kernels.synth.city import trip_ends
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
-from crowdveil.progress import Progress
 from crowdveil.synth.city import City, generators, wanted_between
 
 ZoneIds = Literal["name", "index"]

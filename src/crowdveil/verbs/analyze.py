@@ -13,6 +13,7 @@ from crowdveil.analysis.quadtree_heatmap import HeatMap
 from crowdveil.analysis.reconstruction import Reconstruction
 from crowdveil.analysis.study import OpenedRelease, Study, StudyReading, build_study, open_for_study
 from crowdveil.analysis.topics import Topics
+from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
@@ -22,7 +23,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.registry import all_analyses, find_analysis
 from crowdveil.report.analysis_plots import draw

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress, Stage, progress_bar
 from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import MANIFEST_FILE
@@ -19,7 +20,6 @@ from crowdveil.methods.base import Method
 from crowdveil.model.flows import Flows
 from crowdveil.model.tabular import Table
 from crowdveil.params import Params, no_such_parameter
-from crowdveil.progress import Progress, Stage, progress_bar
 from crowdveil.reading import READINGS
 from crowdveil.registry import all_methods, default_method, find_method, method_names
 from crowdveil.run import pipeline

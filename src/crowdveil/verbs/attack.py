@@ -12,6 +12,7 @@ from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
 from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.comparison.candidates import CONFIDENTIAL
+from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_files
@@ -26,7 +27,6 @@ from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
-from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.registry import ATTACKS, EXPERIMENTS, find_attack
 from crowdveil.report.attack_results import (

@@ -15,11 +15,11 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.zones import VORONOI, with_files
 from crowdveil.params import Params
-from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import TrajectoryReading
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")

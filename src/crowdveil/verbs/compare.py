@@ -13,12 +13,12 @@ from crowdveil.comparison.comparison import Comparison, check_folder
 from crowdveil.comparison.requested_measures import comparison_columns
 from crowdveil.comparison.runs import Run, Runner
 from crowdveil.comparison.samples import ComparisonParams, sampled
+from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import InputError, Option, ParameterError, Text, as_command_line, counted
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import NumberList, Params, TextList
-from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run.verification import check_k_feasible
 from crowdveil.verbs.base import FLOWS, InputFile, Outcome, Output, Task, Verb, with_examples

@@ -11,12 +11,12 @@ from pydantic import Field
 
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.comparison.description import Description, K, describe_flows
+from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import CrowdveilError
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.params import NumberList, Params
-from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import FlowReading, read
 from crowdveil.verbs.base import FLOWS, DrawnForm, InputFile, Outcome, Output, Task, Verb, with_examples
 from crowdveil.verbs.compare import compare

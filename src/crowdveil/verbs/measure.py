@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from crowdveil.comparison.requested_measures import ALL, named_measures, parsed, requested
+from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import Option, ParameterError, Text, as_command_line, render
 from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
@@ -22,7 +23,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease, Release, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params, TextList
-from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.reading import READINGS, EitherReading, TrajectoryReading, read
 from crowdveil.registry import MEASURES, all_measures, find_measure
 from crowdveil.report.measurement import Measurement, measured

@@ -9,13 +9,13 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import CrowdveilError, CrowdveilWarning, as_argument
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
 from crowdveil.methods.base import RowSemantics
 from crowdveil.params import Params
-from crowdveil.progress import progress_bar
 from crowdveil.registry import find_method
 from crowdveil.run.result import Result
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import InputError, counted, rows_that
 from crowdveil.io.columns import need_column
 from crowdveil.io.notes import ReadNotes
@@ -22,7 +23,6 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.tabular import Tabular
 from crowdveil.model.time_axis import Clock
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, Stage, no_progress
 from crowdveil.solve.trajectory.path_tree import PathTree, RangeQueries
 from crowdveil.verbs.measure import _read_both
 from crowdveil.verbs.opened import visible

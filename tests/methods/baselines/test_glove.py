@@ -25,12 +25,12 @@ from plain_rivals import (
 )
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.experiments.profiles import make_profile
 from crowdveil.methods.baselines.glove import Clusters, GloveParams, merge, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.solve.od.clusters import StepFlows, number_clusters
 
 CHOICES = st.fixed_dictionaries(

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cut, plain_linkage, rows_of, taxis, volume
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import MissingExtraError
 from crowdveil.methods.baselines.glove_sk import GloveSkParams, connected, dendrogram, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
-from crowdveil.progress import no_progress
 from crowdveil.solve.od.clusters import nearest_flows, places
 
 

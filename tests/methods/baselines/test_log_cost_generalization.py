@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.baselines.log_cost_generalization import LogCost, LogCostGeneralizationParams, run
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory.distances import Paths
 from crowdveil.testing import trajectories

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from plain_rivals import boxes, by_tiles, crowd, plain_box, plain_cuts, points_of, rows_of, taxis
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.experiments.profiles import make_profile
 from crowdveil.methods.baselines.mondrian import MondrianParams, cut, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.solve.od.assignment import row_of_flows
 
 

@@ -12,10 +12,10 @@ from plain_rivals import boxes, by_tiles, crowd, plain_levels, stepwise_levels, 
 from plain_rivals import rows_of as plain_rows
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.methods.baselines.oigh import Levels, OighParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.progress import no_progress
 
 
 @st.composite

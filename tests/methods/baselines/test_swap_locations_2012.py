@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_swaps import Point, swap_in_groups
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.base import Facts
@@ -17,7 +18,6 @@ from crowdveil.methods.baselines import swap_locations_2012 as method
 from crowdveil.methods.baselines.swap_locations_2012 import SwapLocations2012Params, run
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
 from crowdveil.solve.trajectory.distances import make_distance
 from crowdveil.solve.trajectory.mdav import Grouping

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from synthetic import grid_frame
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.methods.baselines.uniform import UniformParams, blocks, run
@@ -14,7 +15,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 
 
 def _grid() -> Zones:

@@ -12,6 +12,7 @@ from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.experiments.movers import make_movers
 from crowdveil.experiments.network import street_grid
@@ -21,7 +22,6 @@ from crowdveil.methods.baselines.w4m import GreedyClusters
 from crowdveil.model.arrays import frozen
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.run import pipeline
 

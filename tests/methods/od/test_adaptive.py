@@ -16,6 +16,7 @@ from plain_time import PlainTime, parts_in_rectangles, parts_in_tree
 from release_rows import sorted_rows
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.io.flows import trips_to_flows
 from crowdveil.methods.od.joint import METHOD, JointParams, run
@@ -23,7 +24,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.region_space import RegionExtent, RegionSpace
 from crowdveil.solve.od.time_boxes import AdaptiveProblem

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import PlainOriginsFirst, on_hull, problems
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.methods.od.atg_coupled import AtgCoupledParams, run
-from crowdveil.progress import no_progress
 
 
 @examples(150)

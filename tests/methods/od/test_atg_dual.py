@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import PlainOriginsFirst, on_hull, problems, pruning, sums, with_trees
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.experiments.profiles import make_profile
 from crowdveil.io.flows import with_tree as tree_of
@@ -19,7 +20,6 @@ from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.step_matrix import Matrix

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.guarantees import MinTiles
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_ORIGIN, Splits
@@ -21,7 +22,6 @@ from crowdveil.methods.od.atg_exact import AtgExactParams, guarantees, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import VISITED, CountedTiles
 from crowdveil.model.release import FlowRelease
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.solve.od.boxes import BoxSpace, BudgetError, as_ratio
 

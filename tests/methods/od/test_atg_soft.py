@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import TILES, PlainOriginsFirst, problems, pruning, sums
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.methods.base import Facts
 from crowdveil.methods.od.atg_soft import AtgSoftParams, guarantees, run
-from crowdveil.progress import no_progress
 
 
 @examples(150)

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from plain_boxes import problems
 
 import crowdveil
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees import Outcome
 from crowdveil.model.flows import CountedTiles
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 
 METHODS = ("joint", "atg-dual", "atg-coupled", "atg-soft", "atg-exact")

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import crowdveil
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import CrowdveilError, InputError
 from crowdveil.io.partition import read_partition
 from crowdveil.methods.od.fixed import FixedParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline, releases
 
 QUICK = {"attack": False, "report": False}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangles, on_hull, problems, with_trees
 from plain_rivals import taxis
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.experiments.profiles import make_profile
 from crowdveil.io.flows import trips_to_flows
@@ -21,7 +22,6 @@ from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import REPORTED
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.solve.od.assignment import row_of_flows
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.dyadic_regions import DyadicRegions

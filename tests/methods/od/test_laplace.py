@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from plain_rivals import plain_noise, taxis
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.methods.od.laplace import (
@@ -31,7 +32,6 @@ from crowdveil.methods.od.laplace import (
 from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure
 from crowdveil.run import pipeline, releases
 

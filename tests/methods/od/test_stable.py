@@ -17,6 +17,7 @@ from plain_rivals import taxis
 from release_rows import sorted_rows
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.guarantees import PeriodBudget
 from crowdveil.io.flows import trips_to_flows
@@ -27,7 +28,6 @@ from crowdveil.methods.od.atg_dual import run as run_atg_dual
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.trips import Trips
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_method
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.od.region_space import RegionSpace

@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.methods.od.suppression import SuppressionParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.testing import flow_rows, flows
 
 

@@ -8,6 +8,7 @@ from examples import tries
 from hypothesis import assume, given, settings
 
 from crowdveil import testing
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import ParameterError
 from crowdveil.methods.trajectory.segment_microaggregation import SegmentMicroaggregationParams
 from crowdveil.methods.trajectory.time_partitioned_microaggregation import (
@@ -16,7 +17,6 @@ from crowdveil.methods.trajectory.time_partitioned_microaggregation import (
     parts_of,
 )
 from crowdveil.model.trajectories import Outline, Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.solve.trajectory.distances import make_distance
 from crowdveil.solve.trajectory.mdav import Grouping
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from synthetic import make_trajectories, usual_city
 
 from crowdveil import engine
+from crowdveil.engine.progress import no_progress
 from crowdveil.methods.trajectory import frechet_microaggregation
 from crowdveil.methods.trajectory.frechet_microaggregation import FrechetMicroaggregationParams, run
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory import pivots
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths

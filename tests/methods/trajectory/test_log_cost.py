@@ -11,6 +11,7 @@ from examples import ALL, tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.methods.baselines.log_cost_generalization import (
     LogCost,
     best_savings,
@@ -18,7 +19,6 @@ from crowdveil.methods.baselines.log_cost_generalization import (
     put_together,
 )
 from crowdveil.model.arrays import row_slices
-from crowdveil.progress import no_progress
 from crowdveil.solve.trajectory.distances import Paths
 from crowdveil.testing import paths
 

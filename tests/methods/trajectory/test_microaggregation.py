@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from synthetic import make_trajectories, usual_city
 
 from crowdveil import engine
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.experiments.movers import make_movers
 from crowdveil.experiments.network import street_grid
@@ -22,7 +23,6 @@ from crowdveil.methods.trajectory.time_partitioned_microaggregation import run a
 from crowdveil.model.canonical import numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory.aggregation import NAMES as AGGREGATIONS
 from crowdveil.solve.trajectory.aggregation import AggregationName

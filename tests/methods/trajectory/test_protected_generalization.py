@@ -16,13 +16,13 @@ from plain_combinations import merged_tiles as plain_merged
 from plain_combinations import remove_rare_visits as plain_shared
 from run_files import read_run_file
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory.protected_generalization import ProtectedGeneralizationParams, run
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
 from crowdveil.solve.trajectory import visits
 from crowdveil.solve.trajectory.visits import Visits, merged_tiles, remove_rare_visits, tiles_of

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.attacks.continuity import continuity_lines, measured_continuity
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.guarantees import SegmentKAnonymity, SuppressedSegments
 from crowdveil.io.written_release import WrittenRelease
@@ -22,7 +23,6 @@ from crowdveil.methods.trajectory import segment_microaggregation
 from crowdveil.methods.trajectory.segment_microaggregation import SegmentMicroaggregationParams, run
 from crowdveil.model.release import TrajectoryRelease, has_segments
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.registry import find_measure
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory.aggregation import AGGREGATIONS, aggregate, find_aggregation

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyproj import Geod
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import ParameterError
 from crowdveil.methods.trajectory.simple_generalization import SimpleGeneralizationParams, run
 from crowdveil.model.canonical import numbered
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
 from crowdveil.testing import trajectories
 

@@ -12,6 +12,7 @@ from plain_swaps import Point, in_grid, rare_steps, swap_locations
 from plain_swaps import remove_rare_steps as plain_without
 from run_files import read_run_file
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swap_locations as method
@@ -19,7 +20,6 @@ from crowdveil.methods.trajectory.swap_locations import SwapLocationsParams, run
 from crowdveil.model.canonical import canonical, points_in_order
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
 from crowdveil.solve.trajectory.rare_steps import remove_rare_steps
 from crowdveil.solve.trajectory.swapping import owners

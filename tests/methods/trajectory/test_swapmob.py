@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from plain_swaps import Point, changes, in_grid, swapmob
 from run_files import read_run_file
 
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import ParameterError
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.methods.trajectory import swapmob as method
@@ -18,7 +19,6 @@ from crowdveil.methods.trajectory.swapmob import SwapMobParams, run
 from crowdveil.model.canonical import points_in_order
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
 from crowdveil.solve.trajectory.swapping import equal_points, owners, sure_owners
 from crowdveil.testing import trajectories

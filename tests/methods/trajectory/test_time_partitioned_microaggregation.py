@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from synthetic import make_trajectories, usual_city
 
 from crowdveil import engine
+from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.methods.trajectory.time_partitioned_microaggregation import (
     TimePartitionedParams,
@@ -22,7 +23,6 @@ from crowdveil.methods.trajectory.time_partitioned_microaggregation import (
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
-from crowdveil.progress import no_progress
 from crowdveil.run import pipeline
 from crowdveil.solve.trajectory.distances import make_distance
 from crowdveil.solve.trajectory.mdav import Grouping

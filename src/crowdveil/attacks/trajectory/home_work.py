@@ -21,9 +21,9 @@ import numpy as np
 from crowdveil.attacks.adversary_view import AttackScenario, LocationHistories
 from crowdveil.attacks.base import Attack, HomeWorkParams, Interval, Risk
 from crowdveil.attacks.search import draw_targets
+from crowdveil.engine.progress import Progress
 from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress
 
 
 def run(scenario: AttackScenario, params: HomeWorkParams, progress: Progress) -> Risk:

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import InputError, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.arrays import Floats, Ints, require
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Paths
 
 T = TypeVar("T")

@@ -20,13 +20,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, import_extra
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats, Ints, row_slices
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.distances import Paths
 
 FOLDS = 5

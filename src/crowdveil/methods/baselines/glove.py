@@ -45,13 +45,13 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import overlapping_flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
-from crowdveil.progress import Progress
 from crowdveil.solve.od.clusters import (
     StepFlows,
     nearest_flows,

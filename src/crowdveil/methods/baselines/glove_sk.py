@@ -39,6 +39,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import import_extra
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import overlapping_flow_guarantees
@@ -46,7 +47,6 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
-from crowdveil.progress import Progress
 from crowdveil.solve.od.clusters import (
     StepFlows,
     nearest_flows,

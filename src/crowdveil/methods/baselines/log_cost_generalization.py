@@ -63,6 +63,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.kernels._jit import kernel
 from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
@@ -71,7 +72,6 @@ from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams
-from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import Paths
 from crowdveil.solve.trajectory.microaggregation import release_copies

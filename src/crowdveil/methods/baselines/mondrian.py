@@ -35,6 +35,7 @@ from functools import partial
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import Guarantee, SuppressionBudget
 from crowdveil.methods.base import INDEPENDENT, Facts, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
@@ -42,7 +43,6 @@ from crowdveil.model.arrays import Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams
-from crowdveil.progress import Progress
 from crowdveil.solve.od.clusters import StepFlows, number_clusters, release_clusters, step_flows
 from crowdveil.solve.od.region_space import check_positions
 

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Indices, Ints
@@ -40,7 +41,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, FlowParams
-from crowdveil.progress import Progress
 from crowdveil.solve.od.region_space import RegionSpace, check_tree
 from crowdveil.solve.od.step_solver import NO_BOXES, StepRange, StepSolution, solve_steps
 

@@ -54,13 +54,13 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from crowdveil.attacks.known_points import with_linkage
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints
 from crowdveil.methods.base import Facts, Method
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.distances import Contemporaries, Paths
 from crowdveil.solve.trajectory.mdav import Grouping
 from crowdveil.solve.trajectory.swapping import owners, release_of_points

@@ -25,6 +25,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, Text
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
@@ -34,7 +35,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import FlowParams
-from crowdveil.progress import Progress
 from crowdveil.solve.od.merging import release_merged_flows
 from crowdveil.solve.od.step_solver import check_person_ids
 

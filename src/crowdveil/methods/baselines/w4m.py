@@ -46,6 +46,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import Guarantee, KDeltaAnonymity
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels.trajectory.structures import Points
@@ -56,7 +57,6 @@ from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params, read_share_of_trajectories
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS
 from crowdveil.solve.trajectory.distances import Paths, SpatioTemporal
 from crowdveil.solve.trajectory.swapping import owners

@@ -30,13 +30,13 @@ from typing import Any
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, SizedAreas
-from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace, check_tree
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps

@@ -42,6 +42,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil import engine
+from crowdveil.engine.progress import Progress
 from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.arrays import Floats, Ints
@@ -49,7 +50,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.time_axis import step_classes
 from crowdveil.params import Budgeted, SizedAreas, TargetVolume, TimePartitioned
-from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace, check_tree, large_enough_map
 from crowdveil.solve.od.stable import StableProblem, StableRelease, figures_of_classes, release_stable

@@ -36,6 +36,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError
 from crowdveil.guarantees import Guarantee
 from crowdveil.methods.base import Facts, Method
@@ -44,7 +45,6 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import Budgeted, SizedAreas, TargetVolume
-from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace, check_tree
 from crowdveil.solve.od.step_matrix import Matrix

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import GeneralizationLimit, Guarantee
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS
 from crowdveil.methods.base import Facts, Method
@@ -41,7 +42,6 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import SizedAreas, TargetVolume
-from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace
 from crowdveil.solve.od.region_space import check_tree
 from crowdveil.solve.od.step_matrix import Matrix

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
@@ -39,7 +40,6 @@ from crowdveil.model.partition import Partition, ZoneGroups
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.time_axis import step_classes
 from crowdveil.params import FlowParams
-from crowdveil.progress import Progress
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
 from crowdveil.solve.od.merging import release_merged_flows
 from crowdveil.solve.od.step_solver import check_person_ids

@@ -86,6 +86,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil import guarantees as library
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import Option
 from crowdveil.guarantees import Guarantee
 from crowdveil.methods.base import INDEPENDENT, Facts, Method, Run
@@ -95,7 +96,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.time_axis import TimeUnits, step_classes
 from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
-from crowdveil.progress import Progress
 from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.refinement import Refinement

@@ -57,6 +57,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, Text
 from crowdveil.guarantees import DifferentialPrivacy, Guarantee
 from crowdveil.methods.base import Facts, Method
@@ -66,7 +67,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.model.time_axis import TimeAxis
 from crowdveil.params import MinVolume, Params
-from crowdveil.progress import Progress
 from crowdveil.solve.od.confidence import volume_bounds
 from crowdveil.solve.od.contributions import kept_trips
 from crowdveil.solve.od.step_solver import check_person_ids, summarize_figures

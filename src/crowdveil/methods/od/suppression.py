@@ -25,13 +25,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress
 from crowdveil.methods.base import INDEPENDENT, Method
 from crowdveil.methods.guarantee_sets import flow_guarantees
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.params import FlowParams
-from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Left
 from crowdveil.solve.od.step_solver import finish_release, published_rows
 

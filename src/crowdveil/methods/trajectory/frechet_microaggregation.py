@@ -52,6 +52,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil import engine
+from crowdveil.engine.progress import Progress
 from crowdveil.kernels.trajectory.frechet_manhattan import mean_of_cluster
 from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
@@ -60,7 +61,6 @@ from crowdveil.model.globe import rounded
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories, weights_of_people
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
 from crowdveil.solve.trajectory.microaggregation import group_members, release_copies

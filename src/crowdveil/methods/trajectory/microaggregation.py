@@ -56,13 +56,13 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field, model_validator
 
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import Text
 from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
 from crowdveil.solve.trajectory.distances import (

@@ -46,6 +46,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import CombinationKAnonymity, Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.methods.base import Facts, Method
@@ -57,7 +58,6 @@ from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.swapping import owners
 from crowdveil.solve.trajectory.visits import Visits, merged_tiles, remove_rare_visits, tiles_of
 

@@ -40,12 +40,12 @@ import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from crowdveil.attacks.continuity import measured_continuity
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import Guarantee, SegmentKAnonymity, SuppressedSegments
 from crowdveil.methods.base import Facts, Method
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams, TimeWeight
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName, find_aggregation
 from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
 from crowdveil.solve.trajectory.distances import SpatioTemporal, make_distance, published_weight, time_weight

@@ -29,6 +29,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import Guarantee, LocationsOnTileCenters
 from crowdveil.io.geojson import COORDINATE_DECIMALS
 from crowdveil.methods.base import Facts, Method
@@ -37,7 +38,6 @@ from crowdveil.model.arrays import Indices, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.visits import tiles_of
 
 

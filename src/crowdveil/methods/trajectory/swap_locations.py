@@ -42,6 +42,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from crowdveil.attacks.known_points import with_linkage
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import Guarantee, NoOwnPoints, OriginalPoints, SharedTilePairs
 from crowdveil.kernels.trajectory.structures import CellSlots, GridPoints, SwapBuffers, SwapRadii
 from crowdveil.kernels.trajectory.swap_locations import swap_locations
@@ -50,7 +51,6 @@ from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.rare_steps import remove_rare_steps
 from crowdveil.solve.trajectory.spacetime import build_grid
 from crowdveil.solve.trajectory.swapping import owners, release_of_points

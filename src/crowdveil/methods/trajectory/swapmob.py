@@ -42,6 +42,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.attacks.known_points import with_linkage
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import Guarantee, OriginalPoints, SwappedTrajectories
 from crowdveil.kernels.trajectory.structures import GridPoints, MeetingRule, OwnedPoints, PathState
 from crowdveil.kernels.trajectory.swapmob import exchange_tails, finish_paths
@@ -50,7 +51,6 @@ from crowdveil.model.arrays import Floats, Indices, Ints, gather, index_type
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.spacetime import build_grid
 from crowdveil.solve.trajectory.swapping import equal_points, owners, point_owners, release_of_points, sure_owners
 

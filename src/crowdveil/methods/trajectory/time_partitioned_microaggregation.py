@@ -44,13 +44,13 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from crowdveil.engine.progress import Progress
 from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Outline, Trajectories
 from crowdveil.params import GroupingParams, TimeWeight, TrajectoryDistance
-from crowdveil.progress import Progress
 from crowdveil.solve.trajectory.aggregation import AggregationName
 from crowdveil.solve.trajectory.clustering import ClusteringName, ClusteringProblem, check_clustering, find_clustering
 from crowdveil.solve.trajectory.distances import make_distance, published_weight, time_weight

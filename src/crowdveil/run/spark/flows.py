@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from crowdveil.engine.progress import Progress
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import EmptyInputError, InputError, Text, parts_of, text_of
 from crowdveil.io.axes import check_axes
@@ -38,7 +39,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Reach
 from crowdveil.model.time_axis import Clock, TimeAxis
 from crowdveil.model.zones import Zones
-from crowdveil.progress import Progress
 from crowdveil.reading import FlowReading, read
 from crowdveil.run.flow_partitions import (
     NOTHING_USABLE,

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.attacks.risk import RiskEstimate
+from crowdveil.engine.progress import Progress
 from crowdveil.engine.spark import SparkEngine
 from crowdveil.errors import GuaranteeViolatedError
 from crowdveil.guarantees.base import require_not_violated
@@ -52,7 +53,6 @@ from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.time_axis import Clock
 from crowdveil.model.trajectories import Extent, Trajectories
 from crowdveil.model.zones import Grid, Zones
-from crowdveil.progress import Progress
 from crowdveil.reading import TrajectoryReading
 from crowdveil.report.cost_summary import TrajectoryCost
 from crowdveil.run.partitions import PartitionedRun, merged_findings

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Response
 
-from crowdveil import __version__
 from crowdveil.model.flows import Flows
 from crowdveil.params import Params, rows
 from crowdveil.reading import READINGS
@@ -22,6 +21,7 @@ from crowdveil.server.queue.files import KEEP_S
 from crowdveil.verbs.anonymize import FlowAuditOptions, JobOptions
 from crowdveil.verbs.base import file_options
 from crowdveil.verbs.table import VERBS
+from crowdveil.version import __version__
 
 PRESETS = (
     ("CNIL", 10, "The French data-protection authority accepts groups of 10 for origin-destination matrices (paper on ATG)."),

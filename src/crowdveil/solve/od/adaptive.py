@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
-from crowdveil.progress import Progress
 from crowdveil.solve.od.refinement import CutRows, Refinement
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_solver import (

@@ -11,12 +11,12 @@ from scipy.spatial import cKDTree
 from shapely import STRtree, box, points
 
 from crowdveil import engine
+from crowdveil.engine.progress import Progress
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Indices, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, REPORTED, FlowRelease
 from crowdveil.model.zones import Zones
-from crowdveil.progress import Progress
 from crowdveil.solve.od.small_flows import Reporting, count_groups
 from crowdveil.solve.od.step_solver import check_person_ids
 from crowdveil.solve.od.weights import added_up, rounded_within_budget, weight_of_steps

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.engine.progress import Progress
 from crowdveil.kernels.od.stable_boxes import fill_step
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
@@ -16,7 +17,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.time_axis import StepClass
-from crowdveil.progress import Progress
 from crowdveil.solve.od.box_building import box_deviations, build_given_origins, build_matrix_boxes, lost_cost_of
 from crowdveil.solve.od.boxes import BoxSpace, check_exact
 from crowdveil.solve.od.fixed_boxes import release_fixed_boxes

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, TimeStepError
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Indices, Ints, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.intervals import Intervals
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
-from crowdveil.progress import Progress
 from crowdveil.solve.od.assignment import row_of_flows, sums_in_windows, trips_in_windows, windows_of_steps
 from crowdveil.solve.od.region_space import RegionSpace
 from crowdveil.solve.od.small_flows import Left, Reporting, aggregate_small

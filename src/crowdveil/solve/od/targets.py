@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, Text
 from crowdveil.kernels.od.origins import best_origins
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.progress import Progress
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, BudgetError
 from crowdveil.solve.od.region_space import RegionExtent, RegionSpace, large_enough_map
 from crowdveil.solve.od.small_flows import Reporting

@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import AfterValidator
 
 from crowdveil.engine import extensions
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.model.arrays import Ints
-from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Distance, FrechetManhattan
 from crowdveil.solve.trajectory.mdav import Center, CenterAggregation, Grouping
 from crowdveil.solve.trajectory.pivots import Clustering as PivotClustering

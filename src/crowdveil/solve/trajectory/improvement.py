@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.model.arrays import Floats, Ints, take_slices
-from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import SpatioTemporal
 from crowdveil.solve.trajectory.mdav import exchange_members
 from crowdveil.solve.trajectory.microaggregation import group_members

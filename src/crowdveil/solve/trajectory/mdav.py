@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.kernels.trajectory import mdav_tree
 from crowdveil.kernels.trajectory.aggregation import mean_path
 from crowdveil.kernels.trajectory.mdav_refine import exchange, squared_distances
 from crowdveil.kernels.trajectory.mdav_tree import build, remove
 from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
 from crowdveil.model.arrays import Floats, Ints, Mask
-from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances import Distance, SpatioTemporal
 
 Center = Literal["once", "remaining"]

@@ -8,13 +8,13 @@ from math import comb
 import numpy as np
 
 from crowdveil.engine import apart
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option
 from crowdveil.kernels.trajectory.combinations import PUBLISHED, SUPPRESSED, break_combinations, list_combinations
 from crowdveil.model.arrays import Bytes, Indices, Ints
 from crowdveil.model.tessellation import MAX_CELLS, grid_cells, grid_over, grid_zones, locate, public_box
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
-from crowdveil.progress import Progress
 
 BLOCK = 2**23
 """Combinations whose table is in memory at once."""

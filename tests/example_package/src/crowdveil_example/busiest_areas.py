@@ -23,8 +23,8 @@ from pydantic import Field
 
 from crowdveil.analysis.base import Analysis
 from crowdveil.analysis.study import Study
+from crowdveil.engine.progress import Progress
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 
 
 class BusiestParams(Params):

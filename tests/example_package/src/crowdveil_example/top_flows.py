@@ -22,13 +22,13 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
+from crowdveil.engine.progress import Progress
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, Guarantee
 from crowdveil.methods.base import Facts, Method
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.params import Params
-from crowdveil.progress import Progress
 
 
 class TopFlowsParams(Params):

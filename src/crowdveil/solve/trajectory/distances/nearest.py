@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from crowdveil import engine
+from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.kernels.trajectory.mdav_tree import build, farthest_left, nearest_distances
 from crowdveil.kernels.trajectory.spatiotemporal import pair_distances
 from crowdveil.model.arrays import Floats, Ints
-from crowdveil.progress import Progress, no_progress
 from crowdveil.solve.trajectory.distances.base import Distance, Paths
 from crowdveil.solve.trajectory.distances.spatiotemporal import SpatioTemporal
 
