@@ -152,10 +152,53 @@ def test_a_violated_budget_cannot_be_passed_off_as_rounding(tmp_path: Path) -> N
     assert outcome() == "violated", "one flow is published, which rounding changes by less than a trip"
 
 
+def test_a_period_keeps_its_time_zone(trips: Path, tmp_path: Path) -> None:
+    """Another zone would compare other hours with the budget."""
+    folder = tmp_path / "out"
+    crowdveil.anonymize(
+        trips, folder, method="joint", zones=_two_zones(tmp_path), k=5, time_partition="stable", report=False
+    )
+    manifest = json.loads((folder / "manifest.json").read_text())
+    stated = next(entry for entry in manifest["guarantees"] if entry["name"] == "period-budget")
+    stated["parameters"]["tz"] = "Asia/Kathmandu"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(GuaranteeViolatedError, match="does not state the guarantee period-budget"):
+        crowdveil.verify(folder)
+
+
+@pytest.mark.parametrize("role", ["data", "steps", "areas", "area"])
+def test_a_file_holds_nothing_else(trips: Path, tmp_path: Path, role: str) -> None:
+    """A column, or a property of an area, that no release has could name a person."""
+    folder = tmp_path / "out"
+    crowdveil.anonymize(trips, folder, method="suppression", zones=_two_zones(tmp_path), k=5, report=False)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    entry = manifest["files"]["areas" if role == "area" else role]
+    path = folder / entry["name"]
+    if role in ("data", "steps"):
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("who", pa.array(["ann"] * len(table))), path)
+    else:
+        areas = json.loads(path.read_text())
+        (areas if role == "areas" else areas["features"][0]["properties"])["who"] = "ann"
+        path.write_text(json.dumps(areas))
+    entry["sha256"] = file_hash(path)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    if role in ("data", "steps"):
+        assert not crowdveil.verify(folder).ok
+    else:
+        with pytest.raises(InputError, match="is broken"):
+            crowdveil.verify(folder)
+
+
+def _two_zones(folder: Path) -> Path:
+    zones = folder / "zones.csv"
+    zones.write_text("zone_id,lon,lat\nn,2.3,48.8\ns,2.4,48.9\n")
+    return zones
+
+
 def test_lists_of_areas_of_any_form_end_in_a_sentence(trips: Path, tmp_path: Path) -> None:
     """The same for the areas, with a manifest that fits."""
-    zones, folder = tmp_path / "zones.csv", tmp_path / "out"
-    zones.write_text("zone_id,lon,lat\nn,2.3,48.8\ns,2.4,48.9\n")
+    zones, folder = _two_zones(tmp_path), tmp_path / "out"
     crowdveil.anonymize(trips, folder, method="suppression", zones=zones, k=5, report=False)
     areas, manifest = (json.loads((folder / name).read_text()) for name in ("areas.geojson", "manifest.json"))
     faults = []

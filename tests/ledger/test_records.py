@@ -48,6 +48,13 @@ def test_inputs_that_overlap_share_the_records_in_common() -> None:
     assert len(np.intersect1d(whole.source, other.source)) == 0
 
 
+def test_a_trip_of_a_step_without_flows_is_in_no_flow() -> None:
+    """Its weight is below half a trip; the step before has flows."""
+    hours = pa.array([0] * 10 + [3600], pa.timestamp("s"))
+    table = pa.table({"origin": ["a"] * 11, "destination": ["b"] * 11, "time": hours, "w": [1.0] * 10 + [0.3]})
+    assert records_of(table, step="1h", weight="w").records.volume.sum() == 10
+
+
 def test_records_depend_on_content_alone() -> None:
     table = trips()
     first = records_of(table)

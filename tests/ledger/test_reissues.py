@@ -64,6 +64,17 @@ def test_a_row_in_which_few_people_changed_is_refused_or_kept(tmp_path: Path, le
     assert len(entries(Ledger(ledger))) == 2
 
 
+def test_the_last_hour_of_a_day_of_25_hours_is_compared(tmp_path: Path, ledger: Path) -> None:
+    """One of twenty people leaves, and three come: the day has no other trips than the hour."""
+    late, paris = [1_792_971_000] * 22, {"tz": "Europe/Paris"}  # 25 October 2026, 23:30
+    release(
+        write(tmp_path / "a.parquet", list(range(20)), times=late[:20]), tmp_path / "hours", ledger, step="1h", **paris
+    )
+    corrected = write(tmp_path / "b.parquet", list(range(1, 23)), times=late)
+    with pytest.raises(GuaranteeViolatedError, match="same areas and time"):
+        release(corrected, tmp_path / "days", ledger, **paris)
+
+
 def test_a_row_in_which_enough_people_changed_is_new(tmp_path: Path, ledger: Path) -> None:
     release(write(tmp_path / "a.parquet", list(range(20))), tmp_path / "first", ledger)
     corrected = write(tmp_path / "b.parquet", list(range(3, 26)))

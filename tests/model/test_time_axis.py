@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowdveil.errors import ParameterError
-from crowdveil.model.time_axis import Clock, TimeAxis, step_classes, step_seconds
+from crowdveil.model.time_axis import Clock, TimeAxis, shortest_step, step_classes, step_seconds
 
 unhurried = settings(deadline=None, max_examples=tries(60))
 EPOCH = datetime(1970, 1, 1)
@@ -60,6 +60,14 @@ def test_steps_begin_where_the_calendar_says(wall: list[datetime], step: str) ->
     seconds = np.array([(w - EPOCH) // timedelta(seconds=1) for w in wall], np.int64)
     starts = steps.starts(steps.number(seconds))
     assert [EPOCH + timedelta(seconds=s) for s in starts.tolist()] == [plain_start(w, step) for w in wall]
+
+
+@pytest.mark.parametrize("step", [900, 3600, 86_400, 604_800])
+def test_the_shortest_step_is_one_of_the_clock(step: int) -> None:
+    """Days of 23 and 25 hours are days."""
+    year = TimeAxis(step, "Europe/Paris").starts(np.arange(1_767_225_600 // step, 1_798_761_600 // step))
+    assert shortest_step(year, "Europe/Paris") == step
+    assert shortest_step(year[:1], "Europe/Paris") == 3600
 
 
 @pytest.mark.parametrize("text", ["90", 90])

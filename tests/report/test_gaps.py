@@ -102,7 +102,7 @@ def test_pairs_in_no_published_flow_are_counted(drawn: list[tuple[int, str, str]
             rows.append((HOUR * step, o, d, 10, 10))
     release = written(rows, [(HOUR * step, 10, None) for step in range(3)])
     names = release.tile_names
-    found = flow_picture._unpublished(release, "UTC")
+    found = flow_picture._unpublished(release, None)
     every = [(step, x, y) for step in range(3) for x in names for y in names]
     for tile, name in enumerate(names):
         own = [(pair, end) for pair in every for end in (1, 2) if pair[end] == name]

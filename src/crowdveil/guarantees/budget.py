@@ -151,7 +151,6 @@ class PeriodBudget(_Budget):
     """At most a given volume of all time steps of a period is suppressed."""
 
     name: ClassVar[str] = "period-budget"
-    from_data: ClassVar[tuple[str, ...]] = ("tz", "interval_s")
 
     period: BudgetPeriod
     """All time steps together; those of each hour of the day or of the week; those of working days, Saturdays and Sundays; or

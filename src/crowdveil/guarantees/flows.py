@@ -12,7 +12,7 @@ from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, broken_outlines, faults_in, flags
 from crowdveil.guarantees.intervals import INTERVAL_FAULTS, interval_faults, row_pieces
 from crowdveil.guarantees.overlaps import Pairs, rows_of_pairs
-from crowdveil.io.written_release import BOUND_COLUMNS, FLOWS, WrittenRelease, has_columns
+from crowdveil.io.written_release import BOUND_COLUMNS, FLOWS, STEPS, WrittenRelease, has_columns
 from crowdveil.model.release import STATES
 
 _FAULTS = {
@@ -121,7 +121,7 @@ class WellFormedFlows(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Check columns, areas, states and volumes."""
         table, given = written.data, set(written.data.column_names)
-        if not has_columns(table, FLOWS):
+        if not (has_columns(table, FLOWS) and has_columns(written.steps, STEPS)):
             return self.make_finding(True, {"rows": len(table), "columns": 1})
         ends = [written.area_numbers(column).min(initial=0) for column in ("origin_area", "destination_area")]
         about = [feature["properties"] for feature in written.features]

@@ -25,7 +25,7 @@ from crowdveil.io.times import refuse_spread
 from crowdveil.io.values import encode_ids, read_weight_sums
 from crowdveil.model.arrays import Indices, Ints, Mask, ranks, row_slices
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit, rounded
-from crowdveil.model.time_axis import TimeAxis
+from crowdveil.model.time_axis import TimeAxis, shortest_step
 from crowdveil.model.zones import Zones
 
 MAX_ROWS = 16_000_000
@@ -82,7 +82,7 @@ class FlowGrouping:
         if self.reader.columns.user is not None:
             flows = replace(flows, distinct_people=self.reader.count_people())
         self._refuse_spread(flows.t)
-        return replace(flows, step_s=shortest_step(flows.t)) if self.own_steps else flows
+        return replace(flows, step_s=shortest_step(flows.t, flows.tz)) if self.own_steps else flows
 
     def _groups(self, members: bool) -> pa.Table:
         if self.reader.columns.user is not None and self.reader.source.most_rows > MAX_ROWS:
@@ -188,11 +188,6 @@ class StagedRows:
 
 def _with_members(columns: list[str], members: bool) -> list[str]:
     return [*columns, "members"] if members else columns
-
-
-def shortest_step(t: Ints) -> int:
-    """Return the length of time steps that flows name by their starts: the shortest difference of two, or an hour."""
-    return int(np.diff(t).min()) if len(t) > 1 else 3600
 
 
 def note_fractions(notes: ReadNotes, what: str) -> None:

@@ -18,7 +18,7 @@ from crowdveil.io.times import iso_times, read_seconds
 from crowdveil.io.zones import sort_by_id
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.flows import WEIGHT_UNITS, Flows, rounded
-from crowdveil.model.time_axis import DAY_S
+from crowdveil.model.time_axis import DAY_S, shortest_step
 from crowdveil.model.zones import Zones
 
 OMX_VERSION = b"0.2"
@@ -82,7 +82,7 @@ def read_omx(
     when, volume = when[volume > 0], volume[volume > 0]
     if len(volume) == 0:
         raise InputError(path, "all cells are zero or missing. Expected at least one flow.")
-    step_s = (int(np.diff(np.sort(t)).min()) if len(t) > 1 else 3600) if timed else None
+    step_s = shortest_step(t, "UTC") if timed else None
     return Flows.from_rows(known, when, origin, destination, volume, step_s=step_s)
 
 

@@ -17,7 +17,7 @@ from crowdveil.model.arrays import Bytes, Ints
 from crowdveil.model.flows import Flows, FlowUnit
 from crowdveil.model.intervals import Intervals
 from crowdveil.model.release import NOT_GIVEN, STATES, FlowRelease, TrajectoryRelease, VolumeBounds
-from crowdveil.model.time_axis import Clock, TimeAxis
+from crowdveil.model.time_axis import TimeAxis
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.zones import Zones
 
@@ -98,13 +98,6 @@ def _row_times(written: WrittenRelease, flows: Flows | None, intervals: Interval
     window = np.searchsorted(intervals.offsets, intervals.first, side="right") - 1
     starts: Ints = np.append(intervals.window_start, 0)[window]
     return starts
-
-
-def step_of_intervals(written: WrittenRelease, tz: str) -> int:
-    """Return the seconds of the longest time step that all intervals and windows begin and end with, in local time."""
-    times = np.unique(np.concatenate([*written.row_intervals(), *written.listed_windows()]))
-    wall = Clock(tz).to_wall(times[times != NO_TIME])
-    return int(np.gcd.reduce(np.diff(wall))) or 1 if len(wall) > 1 else 3600
 
 
 def read_intervals(written: WrittenRelease, step_s: int | None, tz: str) -> Intervals:

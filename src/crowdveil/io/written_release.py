@@ -25,7 +25,7 @@ from crowdveil.model.trajectories import Trajectories
 
 
 class _Schema(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow", defer_build=True)
+    model_config = ConfigDict(strict=True, extra="forbid", defer_build=True)
 
 
 class _Area(_Schema):
@@ -51,13 +51,15 @@ class _Outline(_Schema):
 
 
 class _Feature(_Schema):
+    type: Literal["Feature"]
     properties: _Area
     geometry: _Outline | None = None
 
 
 class AreaList(_Schema):
-    """Required content of the GeoJSON of areas."""
+    """Content of the GeoJSON of areas, and nothing else."""
 
+    type: Literal["FeatureCollection"]
     features: list[_Feature]
 
 

@@ -46,8 +46,8 @@ class Candidate:
         As in `Entry`.
     parent
         The entry that it was derived from; None where it was made from the data.
-    step_s
-        Seconds of its time steps; None where it has none.
+    step_s, tz
+        As in `Entry`.
     epsilon
         Privacy loss of a release with noise, whose rows contain no record exactly; None where volumes are exact.
     fold
@@ -69,6 +69,7 @@ class Candidate:
     k_unit: str
     parent: int | None = None
     step_s: int | None = None
+    tz: str = "UTC"
     epsilon: float | None = None
     fold: str | None = None
     independent: bool = False
@@ -129,8 +130,9 @@ def model_candidate(
     )
     return Candidate(
         name, inputs.kind, inputs.columns, inputs.files, inputs.records._replace(cell=row), len(release),
-        None if inputs.times is None else inputs.times.period, int(about["k"]), str(about["k_unit"]), step_s=flows.step_s,
-        epsilon=epsilon, fold=inputs.fold, independent=bool(about.get("independent")), times=inputs.times,
+        None if inputs.times is None else inputs.times.period, int(about["k"]), str(about["k_unit"]),
+        step_s=flows.step_s, tz=flows.tz, epsilon=epsilon, fold=inputs.fold, independent=bool(about.get("independent")),
+        times=inputs.times,
     )  # fmt: skip
 
 
@@ -184,7 +186,7 @@ def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manife
     records = records._replace(cell=of_row[np.where(inside, records.cell, -1)])
     return Candidate(
         name, parent.kind, parent.columns, parent.inputs, records, len(written.data), parent.period, parent.k,
-        parent.k_unit, parent.entry, manifest.step_seconds,
+        parent.k_unit, parent.entry, manifest.step_seconds, manifest.time_zone,
     )  # fmt: skip
 
 

@@ -91,8 +91,8 @@ class Entry:
         The entry that it was derived from; None where it was made from the data.
     epsilon
         Privacy loss of a release with noise; None where volumes are exact.
-    step_s
-        Seconds of its time steps; None where it has none.
+    step_s, tz
+        Seconds of its time steps, None where it has none; and their time zone.
     independent
         Whether the publisher stated that records that differ from those of earlier entries are other trips.
     state
@@ -117,6 +117,7 @@ class Entry:
     parent: int | None = None
     epsilon: float | None = None
     step_s: int | None = None
+    tz: str = "UTC"
     independent: bool = False
     time: str = ""
     state: State = field(default="prepared")

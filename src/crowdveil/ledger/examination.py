@@ -183,7 +183,7 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
     leaks = [describe(leak) for leak in smallest[:MOST_LEAKS]]
     changes: list[dict[str, Any]] = []
     if written is not None:
-        boxes, volume = boxes_of_table(written, candidate.step_s), written.column("volume").tolist()
+        boxes, volume = boxes_of_table(written, candidate.step_s, candidate.tz), written.column("volume").tolist()
         changed = small_changes(ledger, against, records, published, boxes, volume, candidate)
         seen = sorted((one for one in changed if one.visible), key=lambda one: one.people)
         changes = [describe.change(change) for change in seen[:MOST_LEAKS]]

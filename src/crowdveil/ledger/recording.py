@@ -55,7 +55,7 @@ def add_entry(
         period=candidate.period, k=candidate.k, k_unit=candidate.k_unit, method=made_by.method,
         parameters=dict(made_by.parameters), reading=dict(made_by.reading),
         files={file.name: file.sha256 for file in files.values()}, stored=stored, roles=roles,
-        audit=examination.summary(), parent=candidate.parent, epsilon=candidate.epsilon, step_s=candidate.step_s,
+        audit=examination.summary(), parent=candidate.parent, epsilon=candidate.epsilon, step_s=candidate.step_s, tz=candidate.tz,
         independent=candidate.independent,
     )  # fmt: skip
     ledger.append("entry", entry.as_line())

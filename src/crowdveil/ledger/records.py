@@ -60,6 +60,7 @@ def flow_of_rows(flows: Flows, rows: pa.Table, fold: str | None = None) -> Ints:
         else:
             t = clock.to_utc(wall)
         step = np.searchsorted(flows.t, t, side="right") - 1
+        step[clock.to_wall(t) - clock.to_wall(flows.t)[step] >= flows.step_s] = -1  # a step without flows
     pair = (step * n + rows["o"].to_numpy()) * n + rows["d"].to_numpy()
     known = (flows.step * n + flows.origin) * n + flows.destination
     place = np.minimum(np.searchsorted(known, pair), len(known) - 1)

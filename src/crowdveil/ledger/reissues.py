@@ -22,6 +22,7 @@ from crowdveil.ledger.entries import Entry, entry_label, stored_records, stored_
 from crowdveil.ledger.store import Ledger
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import NOT_GIVEN, FlowRelease
+from crowdveil.model.time_axis import Clock
 
 Box = tuple[int, int, frozenset[str], frozenset[str]]
 """Start and end of a row (0 where there is none), and the tiles of its origin and its destination."""
@@ -64,11 +65,11 @@ class Change(NamedTuple):
     before: int
 
 
-def boxes_of_table(written: WrittenRelease, step_s: int | None) -> list[Box]:
-    """Return the box of each row of a written release with time steps of some seconds."""
+def boxes_of_table(written: WrittenRelease, step_s: int | None, tz: str) -> list[Box]:
+    """Return the box of each row of a written release with time steps of some seconds in a time zone."""
     times, step = written.row_steps()
     start = np.where(times == NO_TIME, 0, times)[step]
-    end = written.row_intervals()[1] if written.has_intervals else start + (step_s or 0)
+    end = written.row_intervals()[1] if written.has_intervals else Clock(tz).later(start, step_s or 0)
     end = np.where(times[step] == NO_TIME, 0, end)
     tiles = [frozenset(map(str, feature["properties"]["tiles"])) for feature in written.features]
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
@@ -85,9 +86,12 @@ def boxes_of_release(release: FlowRelease) -> list[Box]:
         for low, high in zip(areas.offsets[:-1], areas.offsets[1:], strict=True)
     ]
     start = release.t[release.step] if release.intervals is None else release.intervals.t
-    end = start + (release.step_s or 0) if release.intervals is None else release.intervals.until
     if release.step_s is None:
         start = end = np.zeros(len(release), np.int64)
+    elif release.intervals is None:
+        end = Clock(release.tz).later(start, release.step_s)
+    else:
+        end = release.intervals.until
     columns = zip(start.tolist(), end.tolist(), release.origin.tolist(), release.destination.tolist(), strict=True)
     return [(s, e, tiles[o], tiles[d]) for s, e, o, d in columns]
 
@@ -118,7 +122,9 @@ def small_changes(
         table = stored_release(ledger, entry)
         if table is not None and entry.reading.get("fold") == candidate.fold:
             names = [(entry_label(entry), row) for row in range(len(table.data))]
-            earlier.append(Side(rows, boxes_of_table(table, entry.step_s), table.column("volume").tolist(), names))
+            earlier.append(
+                Side(rows, boxes_of_table(table, entry.step_s, entry.tz), table.column("volume").tolist(), names)
+            )
     found = []
     for side in earlier:
         found += _changes(records, new, side, candidate.k)

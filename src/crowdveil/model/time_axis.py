@@ -63,6 +63,12 @@ def period_seconds(text: str) -> int:
     return seconds
 
 
+def shortest_step(t: Ints, tz: str) -> int:
+    """Return the length of time steps that flows name by their starts: the shortest difference on the clock, or an hour."""
+    apart = np.diff(np.unique(Clock(tz).to_wall(t)))
+    return int(apart.min()) if len(apart) else HOUR_S
+
+
 def year_start(year: int) -> int:
     """Return the first second of a year in UTC."""
     return int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
@@ -101,6 +107,10 @@ class Clock:
         turns = moments + np.maximum(offsets[:-1], offsets[1:])
         shifted: Ints = wall - offsets[np.searchsorted(turns, wall, side="right")]
         return shifted
+
+    def later(self, utc: Ints, seconds: int) -> Ints:
+        """Return the times, in UTC, at which the clock shows some seconds more than at `utc`."""
+        return self.to_utc(self.to_wall(utc) + seconds)
 
     def turns(self, low: int, high: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
         """Return half-open ranges of local time from `low` to `high` that were skipped, and that were repeated."""
@@ -166,7 +176,7 @@ class TimeAxis:
 
     def ends(self, starts: Ints) -> Ints:
         """Return the end of each step from its start, both in UTC: a day may have 23 or 25 hours."""
-        return self.starts(self.number_at(starts) + 1)
+        return self.clock.later(starts, self.step_s)
 
     def between(self, first: int, last: int) -> tuple[Ints, Ints]:
         """Return starts and ends in UTC of the steps that hold the times from `first` to `last`, in UTC, without skipped ones."""

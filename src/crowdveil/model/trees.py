@@ -9,6 +9,7 @@ import h3 as h3_library
 import numpy as np
 import pyarrow as pa
 
+from crowdveil import engine
 from crowdveil.errors import InputError, Option, ParameterError, Text, rows_named
 from crowdveil.kernels.od.ward import ward_merges
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
@@ -44,7 +45,7 @@ def _ward(zones: Zones) -> Hierarchy:
     _, tile, position = np.unique(np.column_stack((x, y)), axis=0, return_index=True, return_inverse=True)
     tile, position = np.sort(tile), np.argsort(np.argsort(tile))[position.ravel()]  # in the order of the tiles
     n, m = len(zones), len(tile)
-    merges = ward_merges(x[tile], y[tile], TIE)
+    merges = engine.apart(lambda: ward_merges(x[tile], y[tile], TIE))
     # Merged nodes are numbered by their first position, so that the order of children does not depend on that of the merges.
     rank = np.argsort(np.argsort(merges[:, 2], kind="stable"))
     number = np.concatenate([np.arange(m), m + rank])

@@ -27,7 +27,7 @@ ROWS_IN_TABLE = 20
 def build_page_model(written: WrittenRelease, manifest: Manifest) -> PageModel:
     """Return the page model of a release of flows."""
     tz = manifest.time_zone
-    after, values = flow_picture.released(written, tz)
+    after, values = flow_picture.released(written, manifest)
     every = _shades(after, values)
     if written.has_intervals:
         every.append(hours_shade(written, after))
@@ -112,7 +112,7 @@ def _charts(written: WrittenRelease, manifest: Manifest, tz: str) -> list[Figure
         axes = "Distribution of area sizes", "tiles per area", "origins and destinations"
         made.append(svg_figures.histogram("Area sizes", sizes, axes, text, times=ends.astype(np.int64)))
     if written.has_intervals:
-        return [*made, *interval_charts(written, tz), *_suppressed_over_time(written, manifest, tz)]
+        return [*made, *interval_charts(written, manifest), *_suppressed_over_time(written, manifest, tz)]
     published, _ = written.listed("published")
     t, step = written.listed_steps()
     if 1 < len(t) <= 20_000 and t[0] > NO_TIME:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from crowdveil.analysis.calendar import DAYS
-from crowdveil.io.release_reader import read_intervals, step_of_intervals
+from crowdveil.io.manifest import Manifest
+from crowdveil.io.release_reader import read_intervals
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask, distinct, take_slices
+from crowdveil.model.intervals import Intervals
 from crowdveil.model.time_axis import Clock, hour_of_week
 from crowdveil.report.shapes import Rings
 
@@ -132,13 +134,14 @@ class TileValues:
     unpublished: Floats
 
 
-def released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]:
+def released(written: WrittenRelease, manifest: Manifest) -> tuple[FlowPicture, TileValues]:
     """Return a written release as drawn, and its values of tiles; made once for a release."""
-    drawn: tuple[FlowPicture, TileValues] = written.cached(f"picture, {tz}", lambda: _released(written, tz))
+    name = f"picture, {manifest.time_zone}"
+    drawn: tuple[FlowPicture, TileValues] = written.cached(name, lambda: _released(written, manifest))
     return drawn
 
 
-def all_flows(written: WrittenRelease, tz: str) -> tuple[FlowPicture, Ints]:
+def all_flows(written: WrittenRelease, manifest: Manifest) -> tuple[FlowPicture, Ints]:
     """Return all flows of a written release without outlines, and its time steps.
 
     Trips of intervals of time are spread evenly over their time steps.
@@ -148,7 +151,7 @@ def all_flows(written: WrittenRelease, tz: str) -> tuple[FlowPicture, Ints]:
     origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
     volume = written.column("volume")
     if written.has_intervals:
-        t, step, row, volume = spread_intervals(written, tz)
+        t, step, row, volume = spread_intervals(written, manifest)
         origin, destination = origin[row], destination[row]
     else:
         t, step = written.row_steps()
@@ -163,22 +166,23 @@ def all_flows(written: WrittenRelease, tz: str) -> tuple[FlowPicture, Ints]:
     return picture, t
 
 
-def _released(written: WrittenRelease, tz: str) -> tuple[FlowPicture, TileValues]:
-    picture, t = all_flows(written, tz)
-    values = TileValues(*picture.by_tile(picture.trips), _unpublished(written, tz))
-    small, kept = _fewer(picture, t, tz)
+def _released(written: WrittenRelease, manifest: Manifest) -> tuple[FlowPicture, TileValues]:
+    picture, t = all_flows(written, manifest)
+    intervals = released_intervals(written, manifest) if written.has_intervals else None
+    values = TileValues(*picture.by_tile(picture.trips), _unpublished(written, intervals))
+    small, kept = _fewer(picture, t, manifest.time_zone)
     if written.has_intervals:
         spread = "trips of intervals of time are spread evenly over their time steps"
         small = replace(small, aggregation=f"{spread}; {small.aggregation}" if small.aggregation else spread)
     return replace(small, rings=Rings.of_geometries([written.features[i].get("geometry") for i in kept])), values
 
 
-def spread_intervals(written: WrittenRelease, tz: str) -> tuple[Ints, Ints, Ints, Ints]:
+def spread_intervals(written: WrittenRelease, manifest: Manifest) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the time steps of all windows, and each row once for each time step that it spans: step, row, and its trips there.
 
     Trips are whole, and add up to those of the row.
     """
-    intervals = read_intervals(written, step_of_intervals(written, tz), tz)
+    intervals = released_intervals(written, manifest)
     slot, row = intervals.spread()
     volume, steps, at = written.column("volume")[row], intervals.steps[row], slot - intervals.first[row]
     part: Ints = volume * (at + 1) // steps - volume * at // steps
@@ -186,12 +190,16 @@ def spread_intervals(written: WrittenRelease, tz: str) -> tuple[Ints, Ints, Ints
     return intervals.start, slot[kept], row[kept], part[kept]
 
 
-def _unpublished(written: WrittenRelease, tz: str) -> Floats:
+def released_intervals(written: WrittenRelease, manifest: Manifest) -> Intervals:
+    """Return the interval of each row of a written release."""
+    return read_intervals(written, manifest.step_seconds, manifest.time_zone)
+
+
+def _unpublished(written: WrittenRelease, intervals: Intervals | None) -> Floats:
     """Return for each tile the share of its pairs with all tiles, over all time steps, that are in no published flow."""
     sizes, tiles = written.area_sizes, written.tile_count
     ends = written.area_numbers("origin_area"), written.area_numbers("destination_area")
-    if written.has_intervals:
-        intervals = read_intervals(written, step_of_intervals(written, tz), tz)
+    if intervals is not None:
         steps, spans = len(intervals.start), intervals.steps
     else:
         steps, spans = len(written.listed_steps()[0]), np.ones(len(written.data), np.int64)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.analysis.calendar import GAPS
-from crowdveil.io.release_reader import read_intervals, step_of_intervals
+from crowdveil.io.manifest import Manifest
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.od.duration import LENGTHS, length_classes
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import svg_figures
-from crowdveil.report.flow_picture import FlowPicture, minutes
+from crowdveil.report.flow_picture import FlowPicture, minutes, released_intervals
 from crowdveil.report.layers import Shade
 from crowdveil.report.page_model import Figure
 
@@ -32,7 +32,7 @@ def mean_hours(written: WrittenRelease) -> float:
     return float(np.average(row_hours(written), weights=volume)) if volume.sum() else float("nan")
 
 
-def interval_charts(written: WrittenRelease, tz: str) -> list[Figure]:
+def interval_charts(written: WrittenRelease, manifest: Manifest) -> list[Figure]:
     """Return charts of the trips by length of their interval, of the mean length by time of day, and of trips over time."""
     if not len(written.data):
         return []
@@ -46,7 +46,8 @@ def interval_charts(written: WrittenRelease, tz: str) -> list[Figure]:
             text,
         )
     ]  # fmt: skip
-    intervals = read_intervals(written, step_of_intervals(written, tz), tz)
+    tz = manifest.time_zone
+    intervals = released_intervals(written, manifest)
     slot, row = intervals.spread()
     trips = np.bincount(slot, (volume / intervals.steps)[row], len(intervals.start))
     long = np.bincount(slot, (volume * hours / intervals.steps)[row], len(intervals.start))

@@ -48,7 +48,7 @@ def small_map(written: WrittenRelease, manifest: Manifest) -> str:
     """Return a still map of the largest flows; nothing where there are none, or no positions."""
     if not written.is_flows or not len(written.data):
         return ""
-    shown, _ = flow_picture.released(written, manifest.time_zone)
+    shown, _ = flow_picture.released(written, manifest)
     if not shown.located:
         return ""
     frame = map_frame(shown)

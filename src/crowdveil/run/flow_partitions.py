@@ -27,7 +27,6 @@ from crowdveil.io.geojson import write_features
 from crowdveil.io.manifest import FileEntry
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import OdColumns
-from crowdveil.io.od_grouping import shortest_step
 from crowdveil.io.omx import is_omx
 from crowdveil.io.release_folder import file_system
 from crowdveil.io.release_writer import area_features, area_properties, drawn_areas, flow_table, step_table
@@ -37,6 +36,7 @@ from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask, Sent
 from crowdveil.model.flows import VISITED, Flows, FlowUnit
 from crowdveil.model.release import FlowRelease
+from crowdveil.model.time_axis import shortest_step
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 from crowdveil.reading import FRAME_OPTIONS, FlowReading, with_counted_tiles, with_partition
@@ -358,7 +358,7 @@ class LocalPartitions(PartitionedFlows):
         self.rows = grouping.stage(Path(self.enter_context(scratch_folder())))
         self.starts, reader = self.rows.starts, grouping.reader
         step_s = None if grouping.steps is None else grouping.steps.step_s
-        step_s = shortest_step(self.starts) if grouping.own_steps else step_s
+        step_s = shortest_step(self.starts, reader.tz) if grouping.own_steps else step_s
         frame = frame_of(self.rows.zones, reading, reader.columns, step_s)
         people = None if reader.columns.user is None else reader.count_people()
         self.frame = replace(frame, distinct_people=people)

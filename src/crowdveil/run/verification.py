@@ -104,7 +104,9 @@ def _guarantees_of_derived(manifest: Manifest, stated: tuple[Guarantee, ...]) ->
 def _facts(manifest: Manifest) -> Facts:
     """Return what a manifest says of the data that guarantees depend on; what follows from places is not compared."""
     counted = manifest.input.options.get("min_tiles_of")
-    return Facts(manifest.k_unit, _has_weights(manifest), step_s=manifest.step_seconds, counted_tiles=counted)
+    return Facts(
+        manifest.k_unit, _has_weights(manifest), step_s=manifest.step_seconds, tz=manifest.time_zone, counted_tiles=counted
+    )  # fmt: skip
 
 
 def _has_weights(manifest: Manifest) -> bool:

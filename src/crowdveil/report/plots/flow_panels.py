@@ -72,7 +72,7 @@ def released_panel(written: WrittenRelease, manifest: Manifest, at: str | None, 
     Trips of rows that span several time steps are then spread evenly over these.
     """
     tz = manifest.time_zone
-    flows, t = all_flows(written, tz)
+    flows, t = all_flows(written, manifest)
     flows = replace(flows, rings=Rings.of_geometries([feature.get("geometry") for feature in written.features]))
     panel = FlowPanel.of(title, False, flows, written.tile_names, _chosen(t, tz, at), manifest.k_unit)
     if at is not None and not len(panel.flows.volume):

@@ -22,7 +22,7 @@ MAX_PROFILES, MAX_TICKS = 6, 7
 
 def draw_profiles(written: WrittenRelease, manifest: Manifest, zones: Sequence[str]) -> Drawing:
     """Draw trips that leave and reach areas by time step, for the named areas or those with most trips."""
-    shown, _ = flow_picture.released(written, manifest.time_zone)
+    shown, _ = flow_picture.released(written, manifest)
     if not len(shown.volume):
         raise InputError("profiles", "nothing was published, so there is nothing to draw.")
     if len(shown.labels) < 2:

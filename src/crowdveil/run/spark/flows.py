@@ -18,7 +18,6 @@ from crowdveil.io.axes import check_axes
 from crowdveil.io.flows import resolve_step_seconds
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, NAMED, OdColumns, by_role, find_od_columns, refuse_unread_volumes
-from crowdveil.io.od_grouping import shortest_step
 from crowdveil.io.od_rows import zones_named
 from crowdveil.io.source import Source
 from crowdveil.io.stations import MAX_POSITIONS, positions, station_columns, zones_of_positions
@@ -37,7 +36,7 @@ from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Sent
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Reach
-from crowdveil.model.time_axis import Clock, TimeAxis
+from crowdveil.model.time_axis import Clock, TimeAxis, shortest_step
 from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading, read
 from crowdveil.run.flow_partitions import (
@@ -203,7 +202,7 @@ class SparkFlows(PartitionedFlows):
         self._place_rows(data, source, columns, steps, form, is_text, progress)
         step_s = None if steps is None else steps.step_s
         if own_steps:
-            step_s = shortest_step(self.starts)
+            step_s = shortest_step(self.starts, reading.tz)
         self.frame = frame_of(zones, reading, columns, step_s)
         return self.frame
 
