@@ -65,7 +65,7 @@ test-oldest:
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/kernels .venv-oldest/bin/python -m pytest -n 2 --dist worksteal -m "not slow" \
 		-W ignore::DeprecationWarning
 
-# Compiled kernels cannot be traced: their own tests run again as plain Python, except those of the compiler itself. Hashes overflow
+# Compiled kernels cannot be traced: their own tests run again as plain Python, except that of compiling. Hashes overflow
 # by design, of which numpy warns there.
 coverage: $(STAMP)
 	rm -f .coverage .coverage.*

@@ -300,7 +300,7 @@ def _reported(traffic: Traffic, rng: np.random.Generator, offsets: Ints) -> Mask
 
 
 def _external_objects(network: RoadNetwork, traffic: Traffic, stamps: int, seed: int) -> Floats:
-    """Return a row for each external object, in the order in which they appear; columns as in `kernels.movers`."""
+    """Return a row for each external object, in the order in which they appear; columns as in `kernels.synth.movers`."""
     (rng,) = generators(seed, 5, 1)
     n = stamps * traffic.external_per_stamp if traffic.external_classes else 0
     of_class = rng.choice(max(traffic.external_classes, 1), n, p=_shares(max(traffic.external_classes, 1)))

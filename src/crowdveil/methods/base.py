@@ -109,8 +109,6 @@ class Method(Described):
         Whether zones must be given, since those that are found in the data would show something of it.
     row_semantics
         The meaning of the rows of its releases, if they are flows.
-    volume_bounds
-        Whether rows have confidence bounds of their volumes.
     summarize_diagnostics
         (parameters, figures of all time steps that have any, a row each) → facts for the manifest; None where there are none.
     figure_names
@@ -145,7 +143,6 @@ class Method(Described):
     needs_person_ids: bool = False
     needs_zones: bool = False
     row_semantics: RowSemantics = "exact"
-    volume_bounds: bool = False
     summarize_diagnostics: Callable[[Any, Any], dict[str, Any]] | None = None
     figure_names: tuple[str, ...] = ()
     partitioning: Partitioning = lambda params: "it needs all of the data at once"

@@ -1,7 +1,4 @@
-"""Arrays that travel together through the OD kernels, as NamedTuples, and the kinds of splits.
-
-Nothing here imports numba: solvers name these types without loading the compiler.
-"""
+"""Arrays that travel together through the OD kernels, as NamedTuples, and the kinds of splits."""
 
 from __future__ import annotations
 

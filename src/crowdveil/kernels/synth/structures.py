@@ -1,4 +1,4 @@
-"""Arrays that travel together through the kernels of synthetic data, as NamedTuples; nothing here imports numba."""
+"""Arrays that travel together through the kernels of synthetic data, as NamedTuples."""
 
 from __future__ import annotations
 

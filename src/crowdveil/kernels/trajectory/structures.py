@@ -1,7 +1,4 @@
-"""Arrays that travel together through the trajectory kernels, as NamedTuples.
-
-Nothing here imports numba: solvers name these types without loading the compiler.
-"""
+"""Arrays that travel together through the trajectory kernels, as NamedTuples."""
 
 from __future__ import annotations
 

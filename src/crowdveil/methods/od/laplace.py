@@ -324,6 +324,5 @@ METHOD = Method(
     needs_person_ids=True,
     needs_zones=True,
     row_semantics="noisy",
-    volume_bounds=True,
     aliases=("laplace-noise",),
 )
