@@ -129,6 +129,7 @@ def cases() -> dict[str, Case]:
         ("joint", {"step": "15min", "k": 3}),
         ("joint", {"fold": "1d", "tz": "Europe/Paris"}),
         ("joint", {"weight": "weight"}),
+        ("joint", {"include_empty": False}),
         ("atg-dual", {}),
         ("atg-dual", {"v_target": 60}),
         ("atg-dual", {"spend_rest": True}),
@@ -146,11 +147,14 @@ def cases() -> dict[str, Case]:
         ("suppression", {"k": 3}),
         ("suppression", {"k": 3, "aggregate_small": True}),
         ("laplace", {"epsilon": 1.0}),
+        ("laplace", {"epsilon": 2.0, "trips_per_person": 3, "min_volume": 12}),
         ("oigh", {}),
         ("mondrian", {}),
         ("glove", {}),
         ("glove", {"join": "any", "cost": "growth"}),
+        ("glove", {"neighbors": 5}),
         ("glove-sk", {}),
+        ("glove-sk", {"neighbors": 5}),
     ]
     trajectories = [
         ("microaggregation", {}),
@@ -164,17 +168,28 @@ def cases() -> dict[str, Case]:
         ("microaggregation", {"clustering": "pivots", "distance": "frechet-manhattan"}),
         ("microaggregation", {"suppress": "10%"}),
         ("microaggregation", {"count_trajectories": True}),
+        ("microaggregation", {"center_aggregation": "closest-trajectory"}),
+        ("microaggregation", {"aggregation": "composed-trajectory", "aggregation_time_weight": 0.5}),
         ("time-partitioned-microaggregation", {"interval_s": 900}),
+        ("time-partitioned-microaggregation", {"interval_s": 900, "parts_by": "first-time", "exchange": False}),
         ("segment-microaggregation", {"segment_s": 300}),
         ("log-cost-generalization", {}),
         ("frechet-microaggregation", {}),
+        ("frechet-microaggregation", {"left_over": "drop"}),
         ("frechet-microaggregation", {"resample": True, "pivot_path": "exact"}),
         ("protected-generalization", {"tile_size_m": 2_000.0}),
+        (
+            "protected-generalization",
+            {"tile_size_m": 4_000.0, "strategy": "centroid", "knowledge": 1, "time_interval_s": 0},
+        ),
         ("swap-locations", {"max_radius_m": 1_000.0, "max_time_s": 900}),
         ("swap-locations-2012", {}),
         ("w4m", {}),
+        ("w4m", {"trash": 0.2, "delta_m": 250.0, "tolerance_m": 100.0}),
         ("swapmob", {"max_distance_m": 500.0, "max_time_s": 300}),
+        ("swapmob", {"max_distance_m": 500.0, "max_time_s": 300, "min_n_swaps": 2}),
         ("simple-generalization", {"tile_size_m": 1_000.0}),
+        ("simple-generalization", {"tile_size_m": 1_000.0, "link_users": True}),
     ]
     named: dict[str, Case] = {}
     for method, options in flows:
@@ -183,6 +198,7 @@ def cases() -> dict[str, Case]:
     named["atg-dual of flows"] = ("atg-dual", "flows.csv", {"zones": "zones.geojson"})
     grid = {"zones": "grid:1km", "step": "1h"}
     named["joint on a grid"] = ("joint", "rides.csv", grid | {"k": 3})
+    named["joint on H3 cells"] = ("joint", "rides.csv", grid | {"k": 3, "zones": "h3:7"})
     named["uniform on a grid"] = ("uniform", "rides.csv", grid | {"k": 3, "block": 2})
     named["joint on a quadtree"] = ("joint", "rides.csv", grid | {"k": 3, "hierarchy": "quadtree"})
     for method, options in trajectories:
