@@ -187,7 +187,7 @@ class CrowdveilError(Exception):
         return type(self).from_text(Text("{subject}: {reason}", subject=subject, reason=self.reason))
 
     def refers_to(self, name: str) -> bool:
-        """Whether the text refers to a parameter."""
+        """Return whether the text refers to a parameter."""
         return any(isinstance(part, Option) and part.name == name for part in self.text)
 
     def __str__(self) -> str:

@@ -29,7 +29,7 @@ Box = tuple[int, int, frozenset[str], frozenset[str]]
 
 
 class Side(NamedTuple):
-    """A release as it is compared: its rows by record, with their boxes and volumes, and the release and row of each number."""
+    """One side of a comparison: rows by record, with their boxes and volumes, and the release and row of each number."""
 
     published: Published
     boxes: Sequence[Box]

@@ -54,7 +54,7 @@ def _keys_of(data: Trajectories) -> Ints:
 
 
 def _known(data: Trajectories) -> bool:
-    """Whether it is known who of the people each trajectory is of."""
+    """Return whether the person behind each trajectory is known."""
     return data.k_unit == "people" or data.people != len(data)
 
 

@@ -107,8 +107,10 @@ class LocalBackend(Backend):
         return Solution(self.release.facts, numbers, lines, self.release, [], distortion)
 
     def _settle_with_ledger(self) -> tuple[bool, list[str]]:
-        """Keep earlier values where few people changed, if that is asked for; return whether an earlier release shares records,
-        and how many rows were kept, for the person who runs it. No other run changes the ledger until this one ends.
+        """Keep earlier values where few people changed, if asked to.
+
+        Return whether an earlier release shares records, and lines that say how many rows were kept. No other run changes the
+        ledger until this one ends.
         """
         recorder, data, release = self.recorder, self.data, self.release
         if recorder is None or not isinstance(data, Flows) or not isinstance(release, FlowRelease):

@@ -308,7 +308,7 @@ class Verb:
 
 @cache
 def _drawn(model: type[Params]) -> tuple[dict[str, Any], list[str]]:
-    """The schemas of a model's parameters, and which are required; drawn once, since all measures have the same models."""
+    """Return the schemas of a model's parameters, and which are required; drawn once, since all measures share the models."""
     drawn = model.model_json_schema()
     for option in file_options(model):
         text = drawn["properties"][option].get("description", "")

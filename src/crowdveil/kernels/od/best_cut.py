@@ -67,7 +67,7 @@ def side_bounds(
 ) -> tuple[bool, int, int]:
     """Return whether a side is trimmed to the bounds around its flows, and the cost and number of its tiles.
 
-    It stays as it is where trimming would leave too few tiles. The number is NOT_ALLOWED if it has too few as it is.
+    It is not trimmed where that would leave too few tiles. The number is NOT_ALLOWED if it has too few even then.
     """
     cost, count = _measure(held, tiles, rules, around, side)
     if count != NOT_ALLOWED:

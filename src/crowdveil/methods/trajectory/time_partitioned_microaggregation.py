@@ -137,7 +137,7 @@ def _cluster_parts(
     rng: np.random.Generator,
     progress: Progress,
 ) -> Ints:
-    """Return the group of each trajectory, -1 for none, with a clustering that knows no parts: each is data of its own."""
+    """Return the group of each trajectory, -1 for none, with a clustering that knows no parts: each is clustered alone."""
     clustering, group, before = find_clustering(params.clustering), np.full(len(data), -1, np.int64), 0
     for number, part in enumerate(parts):
         inside = np.zeros(len(data), np.bool_)

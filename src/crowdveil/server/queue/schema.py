@@ -24,7 +24,7 @@ metadata = MetaData()
 
 
 def _serial(name: str) -> Column[int]:
-    """A key that the database counts up by itself."""
+    """Return a primary key that the database counts up."""
     return Column(name, BigInteger().with_variant(Integer, "sqlite"), Identity(always=True), primary_key=True)
 
 

@@ -27,7 +27,7 @@ from crowdveil.server.workers.job import PROGRESS, SUMMARY
 from crowdveil.server.workers.sandbox import ANSWER, TEMPORARY, Bounds, Sandboxed, start
 
 LOOK_EVERY_S = 0.2
-"""How often a worker looks for jobs, and checks the lease of its own."""
+"""Seconds between two looks for jobs, and between two checks of the lease."""
 SENTENCE_MOST = 4000
 """Characters of the sentence that a job fails with."""
 _DIGEST, _MEDIA_TYPE = re.compile("[0-9a-f]{64}"), re.compile("[a-z]+/[a-z+-]+")

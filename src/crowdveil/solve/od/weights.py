@@ -24,7 +24,7 @@ from crowdveil.solve.od.assignment import row_of_flows, sums_in_windows, trips_i
 
 
 def rounded_in_windows(data: Flows, window: Ints) -> Flows:
-    """Flows with weights rounded over each window instead of each time step; unchanged without weights.
+    """Return flows with weights rounded over each window instead of each time step; unchanged without weights.
 
     `window` is the window of each time step; time steps of a window follow one another.
     """
@@ -36,7 +36,7 @@ def rounded_in_windows(data: Flows, window: Ints) -> Flows:
 
 
 def added_up(data: Flows, flows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Trips of each group of flows, and the part of a trip beyond them, in units."""
+    """Return the trips of each group of flows, and the part of a trip beyond them, in units."""
     if data.weight is None:
         whole, rest = data.volume[flows], np.zeros(1, np.int64)
     else:
@@ -48,7 +48,7 @@ def added_up(data: Flows, flows: Ints, group: Ints, groups: int) -> tuple[Ints, 
 
 
 def with_exact_volumes(data: Flows, release: FlowRelease) -> FlowRelease:
-    """The release with the volume of each row rounded from the weights of all of its flows, where trips are weighted."""
+    """Return the release with the volume of each row rounded from the weights of all of its flows, where trips are weighted."""
     if data.weight is None:
         return release
     row = row_of_flows(data, release)
