@@ -72,3 +72,10 @@ def test_a_missing_module_names_the_extra_that_installs_it(
 def test_the_license_is_named_and_its_notice_is_there() -> None:
     assert PROJECT["license"] == "Apache-2.0" and PROJECT["license-files"] == ["LICENSE"]
     assert "Apache License, Version 2.0" in (ROOT / "LICENSE").read_text()
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")), ids=lambda page: page.name)
+def test_links_of_the_top_pages_lead_to_files(page: Path) -> None:
+    """Those of the docs are checked by the build of the site."""
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text())
+    assert [link for link in links if not (ROOT / link).exists()] == []
