@@ -2,9 +2,10 @@
 
 Blocks of `sh` and `python` are run in order; a block of `text` after them has the numbers that they print. A block whose first
 line names a file (`csv flows.csv`) is that file. Blocks of `console` need a service, a cluster or other data: they are parsed
-here, and those of the service and of Spark run in `test_doc_services.py`. Only parsed are those that need public or large data,
-a cluster or a catalog: on getting started, reproduction and benchmarks, and `--table` and `spark-submit` on the page of Spark. On
-the page of the papers commands also stand in tables.
+here, and those of the service and of Spark run in `test_doc_services.py`. Only parsed are those with public or large
+data (getting started, reproduction, benchmarks), a cluster or a catalog (`--table` and `spark-submit` on the page of Spark), and
+systemd, podman, backups and sources on the page of the service's operator. On the page of the papers commands also stand in
+tables.
 """
 
 from __future__ import annotations
