@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,8 @@ def test_help_names_every_command_and_loads_nothing_heavy() -> None:
 def test_every_command_has_help_with_an_example(crowdveil: Any, name: str) -> None:
     code, shown, _ = crowdveil(name, "--help")
     assert code == 0 and ("Example:" in shown or "Examples:" in shown) and f"crowdveil {name}" in shown
+    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", shown.partition("\nOptions:\n")[2], re.MULTILINE)
+    assert len(options) == len(set(options))
 
 
 @pytest.mark.parametrize("name", ["joint", "fixed", "laplace", "microaggregation"])

@@ -67,6 +67,13 @@ def test_written_and_original_points_have_one_number_if_they_are_equal() -> None
     assert len(same) == len(set(points)) == len(set(numbers))
 
 
+def test_points_of_another_original_have_their_own_numbers() -> None:
+    written = _written([[(1.0, 1)]])
+    for t in range(20):  # a new original often lies where the one before it was in memory
+        here, there = written.number_points(_original([[(1.0, t)]]))
+        assert (here[0] == there[0]) == (t == 1)
+
+
 @pytest.mark.parametrize("guarantee", [OriginalPoints(), PEOPLE, TRAJECTORIES, NoOwnPoints(k_unit="people")])
 def test_files_alone_say_nothing(guarantee: Guarantee) -> None:
     finding = guarantee.check(_written(SWAPPED))

@@ -4,11 +4,11 @@ On one machine, a method gives the task of one time step to the current engine, 
 The engine is chosen with `use`; methods do not depend on it.
 
 On a cluster, data stays there, so a whole run is done in partitions: `crowdveil.engine.spark.SparkEngine` reads and groups rows,
-maps functions over Arrow tables, collects few rows and writes many. It is independent of flows and trajectories. A kind of
+maps functions over Arrow tables and collects few rows. It is independent of flows and trajectories. A kind of
 partition is two functions of plain values that can be sent to executors:
 
     map_rows(frame, reader, schema)          reader(Arrow batches) → Arrow batches: rows with the key of their partition
-    map_groups(frame, key, part, schema, n)  part(Arrow table of a partition) → Arrow table: rows of the release, and findings
+    map_groups(frame, key, part, schema, n)  part(Arrow table of a partition) → Arrow table: its results, as one row
 
 A CrowdveilError that one of them raises leaves the engine unchanged. `crowdveil.run.spark` has the functions of flows and
 trajectories, and assembles a run.

@@ -107,7 +107,7 @@ class SparkTable:
 
 
 class SparkEngine:
-    """A Spark session with the operations of partitions: read, map, group, collect, write.
+    """A Spark session with the operations of partitions: read, map, group, collect.
 
     Parameters
     ----------

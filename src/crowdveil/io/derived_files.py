@@ -40,13 +40,11 @@ def crosswalk(features: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, pa.schema([*text, ("level", pa.int64())]))
 
 
-def write_derived(
-    written: WrittenRelease, exports: Sequence[str], table_format: str, tz: str, folder: Path
-) -> dict[str, str]:
+def write_derived(written: WrittenRelease, exports: Sequence[str], tz: str, folder: Path) -> dict[str, str]:
     """Write the crosswalk and the `exports` into a folder; return their names by role."""
     files = write_crosswalk(written.features, folder)
     for export in exports:
-        files |= _WRITERS[export](written, table_format, tz, folder)
+        files |= _WRITERS[export](written, tz, folder)
     return files
 
 
@@ -66,7 +64,7 @@ def with_area_names(written: WrittenRelease) -> pa.Table:
     return table
 
 
-def _flowmap(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
+def _flowmap(written: WrittenRelease, tz: str, folder: Path) -> dict[str, str]:
     """Write locations and flows for flowmap.gl, and one table for kepler.gl, as CSV."""
     about = [f["properties"] for f in written.features]
     if any("lon" not in a for a in about):
@@ -102,7 +100,7 @@ def _flowmap(written: WrittenRelease, table_format: str, tz: str, folder: Path) 
     return {name: f"{name}.csv" for name in tables}
 
 
-def _omx(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> dict[str, str]:
+def _omx(written: WrittenRelease, tz: str, folder: Path) -> dict[str, str]:
     """Write a matrix of areas for each time step or interval, suppressed cells as NaN, and a mask (1 where published, else 0)."""
     step, labels = _labels(written, tz)
     n = len(written.features)
@@ -125,7 +123,7 @@ def _omx(written: WrittenRelease, table_format: str, tz: str, folder: Path) -> d
     return {"omx": "flows.omx"}
 
 
-_WRITERS: dict[str, Callable[[WrittenRelease, str, str, Path], dict[str, str]]] = {
+_WRITERS: dict[str, Callable[[WrittenRelease, str, Path], dict[str, str]]] = {
     "flowmap": _flowmap,
     "omx": _omx,
 }

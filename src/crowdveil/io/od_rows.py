@@ -127,8 +127,8 @@ class RowHashes(Protocol):
     def columns(self) -> Mapping[str, str]:
         """The columns, by role."""
 
-    def __call__(self, rows: Any, prepared: Any, instants: bool | None) -> Mapping[str, Any]:
-        """Return new columns of usable rows."""
+    def __call__(self, rows: Any) -> Mapping[str, Any]:
+        """Return new columns of usable rows of the input."""
 
 
 @dataclass
@@ -248,7 +248,7 @@ class OdReader:
         usable = table.filter(pa.array(~bad)) if bad.any() else table
         if self.content is not None:
             rows = batch.filter(pa.array(~bad)) if bad.any() else batch
-            for name, values in self.content(rows, usable, instants).items():
+            for name, values in self.content(rows).items():
                 usable = usable.append_column(name, pa.array(values))
         return OdChunk(usable, problems, instants, *odd_times, self._people(usable))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -130,6 +131,9 @@ class WrittenRelease:
     steps_table: pa.Table | None
     features: list[dict[str, Any]]
     _cache: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _point_numbers: WeakKeyDictionary[Trajectories, tuple[Ints, Ints]] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    )
 
     @property
     def is_flows(self) -> bool:
@@ -240,12 +244,11 @@ class WrittenRelease:
 
     def number_points(self, original: Trajectories) -> tuple[Ints, Ints]:
         """Return a number for each written and each original point, equal for points of one location and time."""
-        numbers: tuple[Ints, Ints] = self.cached(f"points {id(original)}", lambda: self._number(original))
-        return numbers
-
-    def _number(self, original: Trajectories) -> tuple[Ints, Ints]:
-        lat, lon = (np.asarray(self.column(name), np.float64) for name in ("lat", "lon"))
-        return number_points((self.column("timestamp"), lat, lon), (original.t, original.lat, original.lon))
+        if original not in self._point_numbers:
+            lat, lon = (np.asarray(self.column(name), np.float64) for name in ("lat", "lon"))
+            points = (self.column("timestamp"), lat, lon), (original.t, original.lat, original.lon)
+            self._point_numbers[original] = number_points(*points)
+        return self._point_numbers[original]
 
     @cached_property
     def _area_number(self) -> dict[str, int]:

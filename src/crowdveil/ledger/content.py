@@ -40,9 +40,9 @@ class SourceRecords(NamedTuple):
     person
         The keyed hash of the person; None where people are not known.
     volume
-        Trips (or locations) of the record.
+        Trips of the record.
     cell
-        The flow or the sector that it lies in; of records of a release the published row, -1 where it is suppressed without a
+        The flow that it lies in; of records of a release the published row, -1 where it is suppressed without a
         published total.
     """
 
@@ -150,7 +150,7 @@ class RowContent:
     columns: Mapping[str, str]
     key: bytes
 
-    def __call__(self, rows: Any, prepared: Any, instants: bool | None) -> dict[str, Hashes]:
+    def __call__(self, rows: Any) -> dict[str, Hashes]:
         """Return the columns `source` and `person_hash` of usable rows."""
         words = {role: self._word(role, rows[name], name) for role, name in self.columns.items()}
         found = {"source": hash_rows(list(words.values()), self.key)}

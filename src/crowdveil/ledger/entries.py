@@ -18,7 +18,7 @@ from crowdveil.model.arrays import Ints
 State = Literal["prepared", "published", "withdrawn", "retired"]
 """prepared: the run ended before it confirmed that the release is in place; withdrawn: it was never in place."""
 Kind = Literal["trips", "flows", "locations"]
-"""What a source record is: a trip, a flow between two tiles with a volume, or a location of a trajectory."""
+"""What a source record is: a trip, or a flow between two tiles with a volume. A heat map (locations) has no records."""
 
 RECORDS = "records.parquet"
 """The file of the records of an entry."""

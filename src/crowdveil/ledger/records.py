@@ -1,4 +1,4 @@
-"""Read the source records of an input, each with the flow or sector of a release that it lies in."""
+"""Read the source records of an input, each with the flow of a release that it lies in."""
 
 from __future__ import annotations
 

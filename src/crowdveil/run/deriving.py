@@ -83,7 +83,7 @@ def derive(
         write_table(tables.flows, target / names["data"])
         write_table(tables.steps, target / names["steps"])
         write_features(tables.features, target / AREAS_FILE)
-        names |= write_derived(read_release(target, names), (), suffix.lstrip("."), parent.time_zone, target)
+        names |= write_derived(read_release(target, names), (), parent.time_zone, target)
         files = {role: FileEntry.of(target / name) for role, name in names.items()}
         read_back = read_release(target, names)
         checked = _checked(read_back, Path(folder), parent, options, k)
@@ -147,7 +147,7 @@ def derived_tables(written: WrittenRelease, options: DeriveOptions, tz: str) -> 
             "state": pa.array(["published"] * len(rows), pa.string()),
         }
     )
-    steps = _steps_table(written, options, rows, volume, seconds, tz)
+    steps = _steps_table(written, options, rows, volume, tz)
     return DerivedTables(flows, steps, [features[i] for i in used.tolist()], row)
 
 
@@ -185,9 +185,7 @@ def _time_column(t: Ints, tz: str, written: WrittenRelease) -> Any:
     )
 
 
-def _steps_table(
-    written: WrittenRelease, options: DeriveOptions, rows: Ints, volume: Ints, seconds: int | None, tz: str
-) -> pa.Table:
+def _steps_table(written: WrittenRelease, options: DeriveOptions, rows: Ints, volume: Ints, tz: str) -> pa.Table:
     """Return the table of time steps. Suppressed totals are not given: steps without rows are not listed by the parent."""
     if options.step is None:
         table = written.steps

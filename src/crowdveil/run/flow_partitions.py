@@ -276,7 +276,7 @@ class PartitionedFlows(PartitionedRun):
         names = {"steps": STEPS_FILE, "areas": AREAS_FILE}
         exports = self.spec.options.exports if self.is_small else ()
         if exports:
-            names |= write_derived(self.written(names), exports, "parquet", self.frame.tz, self.here)
+            names |= write_derived(self.written(names), exports, self.frame.tz, self.here)
         else:
             names |= write_crosswalk(read_features(self.here / AREAS_FILE), self.here)
         entries = {role: FileEntry.of(self.here / name) for role, name in names.items()}

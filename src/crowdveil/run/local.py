@@ -140,14 +140,14 @@ class LocalBackend(Backend):
         table_format = options.table_format(self.spec.data, self.spec.data_name)
         self.files = write_release(self.release, self.folder, table_format, self.spec.data_name)
         if isinstance(self.release, FlowRelease):
-            self.files |= self._write_derived(options.exports, table_format, self.release.tz)
+            self.files |= self._write_derived(options.exports, self.release.tz)
         return {role: FileEntry.of(self.folder / name) for role, name in self.files.items()}
 
-    def _write_derived(self, exports: Sequence[str], table_format: str, tz: str) -> dict[str, str]:
+    def _write_derived(self, exports: Sequence[str], tz: str) -> dict[str, str]:
         """Write what is derived from the written files. Rows take long to read, and the crosswalk needs the areas alone."""
         if not exports:
             return write_crosswalk(read_features(self.folder / self.files["areas"]), self.folder)
-        return write_derived(read_release(self.folder, self.files), exports, table_format, tz, self.folder)
+        return write_derived(read_release(self.folder, self.files), exports, tz, self.folder)
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
         """Read the files back, and check each guarantee on them and against the original."""

@@ -1,4 +1,4 @@
-"""Written releases: open, verify and report them, here or on Spark."""
+"""Written releases: open, verify and report them."""
 
 from __future__ import annotations
 
@@ -104,25 +104,15 @@ def open_release(folder: Path) -> tuple[Manifest, WrittenRelease]:
     stated_guarantees(manifest)  # raises on one that is unknown, and if one is missing
     written = read_release(folder, manifest.file_names)
     checked = list(manifest.files.values())
-    gone = [entry.name for entry in checked if not (folder / entry.name).exists()]
-    refuse_missing_files(folder, gone)
+    missing = [entry.name for entry in checked if not (folder / entry.name).exists()]
+    if missing:
+        raise InputError(folder, f"the release lacks {', '.join(missing)}; it cannot be verified.")
     changed = [entry.name for entry in checked if file_hash(folder / entry.name) != entry.sha256]
-    refuse_changed_files(folder, changed)
-    return manifest, written
-
-
-def refuse_missing_files(folder: Path | str, names: list[str]) -> None:
-    """Raise if a release lacks files that its manifest lists."""
-    if names:
-        raise InputError(folder, f"the release lacks {', '.join(names)}; it cannot be verified.")
-
-
-def refuse_changed_files(folder: Path | str, names: list[str]) -> None:
-    """Raise if the hash of a file differs from the manifest's."""
-    if names:
+    if changed:
         raise GuaranteeViolatedError(
-            folder, f"{', '.join(names)} changed since the release was made; do not publish it."
+            folder, f"{', '.join(changed)} changed since the release was made; do not publish it."
         )
+    return manifest, written
 
 
 def refuse_unlisted_files(folder: Path, manifest: Manifest) -> None:

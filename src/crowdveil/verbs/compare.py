@@ -19,7 +19,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import NumberList, Params, TextList
-from crowdveil.reading import FlowReading, TrajectoryReading, read
+from crowdveil.reading import EitherReading, FlowReading, TrajectoryReading, read
 from crowdveil.run.verification import check_k_feasible
 from crowdveil.verbs.base import FLOWS, InputFile, Outcome, Output, Task, Verb, with_examples
 from crowdveil.verbs.opened import split_options, visible
@@ -192,7 +192,7 @@ class CompareOptions(Params):
     """Format of the table."""
 
 
-OPTIONS = (CompareOptions, ComparisonParams, TrajectoryReading, FlowReading)
+OPTIONS = (CompareOptions, ComparisonParams, EitherReading)
 
 
 def compared(task: Task) -> Comparison:
