@@ -157,6 +157,9 @@ def test_several_inputs_have_a_row_each_and_one_for_all(flows: Flows, tmp_path: 
     assert value(found, "reconstruction-error", input=ALL_INPUTS, method="oigh") == pytest.approx(errors.mean())
     seconds = sum(run.total_seconds for run in found.runs if run.method == "oigh")
     assert value(found, "total-seconds", input=ALL_INPUTS, method="oigh") == pytest.approx(seconds)
+    head, *lines = found.lines()
+    assert "total seconds" in head and f" {seconds:.3g} " in f"{lines[4]} "
+    assert found.caption.startswith("Means over 3 of 3 matrices of input 1 and 1 of 1 matrix of input 2. ")
 
 
 def test_files_are_confidential_and_their_owners_alone(flows: Flows, tmp_path: Path) -> None:
@@ -340,4 +343,11 @@ def test_several_grids_of_one_input(command: Any, tmp_path: Path) -> None:
     grids = ("--zones", "grid:2km,grid:4km", "--step", "all", "-k", 3)
     ran = command("compare", tmp_path / "trips.csv", "--methods", "uniform", *grids)
     assert ran.code == 0, ran.err
-    assert [line.split()[1] for line in ran.out.splitlines()[1:4]] == ["grid:2km", "grid:4km", "all"]
+    # A mean of Ḡ over both would be of tiles of two sizes.
+    head, *lines = ran.out.partition("\n\n")[0].splitlines()
+    assert head.split() == ["method", "input", "Ḡ", "E", "D", "S", "seconds"]
+    assert [line.split()[1] for line in lines] == ["grid:2km", "grid:4km"]
+    assert "Means over 1 of 1 matrix with grid:2km and 1 of 1 matrix with grid:4km. Seconds" in ran.out
+    trips = str(tmp_path / "trips.csv")
+    found = crowdveil.compare([trips, trips], ["uniform"], zones=["grid:2km", "grid:4km"], step="all", k=3)
+    assert [run.input for run in found.rows] == ["trips 1", "trips 2"]

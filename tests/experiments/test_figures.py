@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,29 @@ def test_ratios_are_those_of_the_same_matrices(flows: Flows) -> None:
     ]
     with pytest.raises(ParameterError, match="two methods"):
         draw_ratios(crowdveil.compare(flows, ["suppression"], k=5))
+
+
+def test_methods_without_a_budget_are_drawn_next_to_one_with_a_budget(flows: Flows) -> None:
+    made = draw_ratios(crowdveil.compare(flows, ["atg-dual", "mondrian", "atg-soft"], k=10))
+    labels = ["mondrian:k=10", "atg-soft:k=10"]
+    assert [text.get_text() for text in made.panels[0].get_yticklabels()] == labels
+    made.figure.draw_without_rendering()
+    for axis in made.panels:
+        texts = [text for text in axis.get_xticklabels(which="both") if text.get_text()]
+        assert texts and all(float(text.get_text()) > 0 for text in texts)
+        extents = [text.get_window_extent() for text in texts]
+        assert all(left.x1 < right.x0 for left, right in pairwise(extents))
+
+
+def test_runs_have_a_ratio_to_each_run_of_the_first_method_that_fits(flows: Flows) -> None:
+    found = crowdveil.compare(flows, ["atg-dual", "mondrian:k=5", "suppression:k=7"], k=5, suppress=["10%", "20%"])
+    made = draw_ratios(found)
+    assert [text.get_text() for text in made.panels[0].get_yticklabels()] == [
+        f"mondrian:k=5:k=5 / atg-dual:k=5:suppress={budget}" for budget in ("10%", "20%")
+    ]
+    assert "same parameters: suppression:k=7:k=7." in made.figure.get_supxlabel()
+    with pytest.raises(ParameterError, match="No other method ran on the same input"):
+        draw_ratios(crowdveil.compare(flows, ["atg-dual", "suppression:k=7"], k=5))
 
 
 def test_the_best_target_has_the_nearest_sizes(flows: Flows) -> None:

@@ -23,6 +23,7 @@ from crowdveil.model.tabular import TableProperty, align_rows, numbers_or_null, 
 
 MARK_FILE = "CONFIDENTIAL.txt"
 ALL_INPUTS = "all inputs"
+TOTAL_SECONDS = "total-seconds"
 ACCEPTABLE = 2
 """Maximum factor of the error that a larger k or a smaller budget may cost."""
 
@@ -41,18 +42,21 @@ class Comparison(TableProperty):
         Why combinations or measures are missing, by label.
     caption
         What the numbers are means of.
+    joined
+        Whether the inputs have a row over all of them: those of different data, not one with several zones.
     """
 
     runs: tuple[Run, ...]
     columns: tuple[Column, ...]
     left_out: Mapping[str, Text]
     caption: str
+    joined: bool
 
     @cached_property
     def rows(self) -> tuple[Run, ...]:
-        """The runs, and with several inputs each method on all of them: its values are those of all matrices."""
+        """The runs, and where inputs are joined each method on all of them: its values are those of all matrices."""
         inputs = {run.input for run in self.runs}
-        if len(inputs) < 2:
+        if not self.joined or len(inputs) < 2:
             return self.runs
         by_label: dict[str, list[Run]] = {}
         for run in self.runs:
@@ -78,7 +82,7 @@ class Comparison(TableProperty):
             for name, value in [
                 *((column.name, run.mean(column.key)) for column in self.columns),
                 (SECONDS, run.mean(SECONDS)),
-                ("total-seconds", run.total_seconds),
+                (TOTAL_SECONDS, run.total_seconds),
             ]
         ]
         runs = [run for run, _, _ in cells]
@@ -102,7 +106,7 @@ class Comparison(TableProperty):
         return list(dict.fromkeys(name for run in self.runs for name in run.varied))
 
     def lines(self) -> list[str]:
-        """Return a text with a line for each combination and a column for each measure."""
+        """Return a text with a line for each combination and a column for each measure; with a row over all, the total time."""
         settings: dict[str, list[Any]] = {
             "input": [run.input for run in self.rows],
             "k": [run.k for run in self.rows],
@@ -110,13 +114,16 @@ class Comparison(TableProperty):
             **{name: [run.varied.get(name) for run in self.rows] for name in self.varied},
         }
         differing = {name: values for name, values in settings.items() if len(set(values)) > 1}
-        head = ["method", *differing, *(column.title for column in self.columns), SECONDS, ""]
+        total = len(self.rows) > len(self.runs)
+        times = [SECONDS, "total seconds"] if total else [SECONDS]
+        head = ["method", *differing, *(column.title for column in self.columns), *times, ""]
         lines = [
             [
                 run.method,
                 *("–" if values[i] is None else f"{values[i]}" for values in differing.values()),
                 *(_shown(run.mean(column.key), column) for column in self.columns),
                 f"{run.mean(SECONDS):.3g}",
+                *([f"{run.total_seconds:.3g}"] if total else []),
                 run.remark,
             ]
             for i, run in enumerate(self.rows)

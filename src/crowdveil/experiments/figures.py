@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,39 +18,62 @@ from crowdveil.comparison.requested_measures import Column
 from crowdveil.comparison.runs import SECONDS, Run
 from crowdveil.errors import Option, ParameterError
 from crowdveil.model.arrays import Floats
-from crowdveil.report.plots.drawing import COLORS, Drawing, new_drawing
+from crowdveil.report.plots.drawing import COLORS, INK, Drawing, VolumeScale, new_drawing, number
 
 SIZES = ("origin-tiles", "destination-tiles")
 
 
 def draw_ratios(found: Comparison) -> Drawing:
     """Draw a panel for each measure and for the time, with a box for each input and method but the first."""
-    first, others = found.runs[0].method, [run for run in found.runs if run.method != found.runs[0].method]
+    first = found.runs[0].method
+    firsts, others = ([run for run in found.runs if (run.method == first) == same] for same in (True, False))
     if not others:
         raise ParameterError(Option("methods"), "Expected at least two methods. Name more.")
-    pairs = [(run, next((r for r in found.runs if r.method == first and _fits(r, run)), None)) for run in others]
-    known = [(run, other) for run, other in pairs if other is not None]
+    pairs = [(run, other) for run in others for other in firsts if _fits(other, run)]
+    if not pairs:
+        raise ParameterError(
+            Option("methods"), f"No other method ran on the same input with the k and budget of {first}. Name others."
+        )
+    fitting = Counter(run for run, _ in pairs)
+    labels = [f"{_label(run)} / {other.label}" if fitting[run] > 1 else _label(run) for run, other in pairs]
     titles = {column.key: column.title for column in found.columns} | {SECONDS: "processor time"}
+    boxes = {key: [matrix_ratios(run, other, key) for run, other in pairs] for key in titles}
+    notes = []
+    if any(len(box) == 0 for listed in boxes.values() for box in listed):
+        notes.append("A box is missing where the measure of one of the two methods is 0 or undefined in each matrix.")
+    if without := [_label(run) for run in others if run not in fitting]:
+        notes.append(f"Left out, since {first} did not run with the same parameters: {'; '.join(without)}.")
     made = new_drawing(
-        list(titles.values()), f"Ratio to {first} on the same matrices; right of the line is worse", [], confidential=True,
-        size=(3.4, 0.8 + 0.28 * len(known)), columns=4,
+        list(titles.values()), f"Ratio to {first} on the same matrices; right of the line is worse", notes, confidential=True,
+        size=(3.4, 0.8 + 0.28 * len(pairs)), columns=4,
     )  # fmt: skip
-    labels = [", ".join(p for p in (run.input, run.label) if p) for run, _ in known]
-    for number, (axis, key) in enumerate(zip(made.panels, titles, strict=True)):
-        boxes = [matrix_ratios(run, other, key) for run, other in known]
-        axis.boxplot(boxes, positions=range(len(boxes)), orientation="horizontal", whis=(0, 100), manage_ticks=False)
+    for i, (axis, listed) in enumerate(zip(made.panels, boxes.values(), strict=True)):
+        axis.boxplot(
+            listed, positions=range(len(listed)), orientation="horizontal", whis=(0, 100), manage_ticks=False,
+            medianprops={"color": INK, "linewidth": 2},
+        )  # fmt: skip
         axis.axvline(1, color=COLORS[-1], linewidth=1, zorder=0)
         axis.set_xscale("log")
-        axis.set_yticks(range(len(labels)), labels if number % 4 == 0 else [""] * len(labels))
-        axis.invert_yaxis()
+        axis.set_xticks(VolumeScale.of([1.0], *listed).ticks(log_from=5))
+        axis.xaxis.set_major_formatter(lambda value, _: number(value))
+        axis.minorticks_off()
+        axis.set_yticks(range(len(labels)), labels if i % 4 == 0 else [""] * len(labels))
+        axis.set_ylim(len(labels) - 0.5, -0.5)
         axis.grid(axis="x", alpha=0.3)
     return made
 
 
 def _fits(first: Run, run: Run) -> bool:
-    """Return whether a run of the first method has the input, and where it has them the k and the budget, of another."""
-    same_settings = first.k in (run.k, None) and first.suppress in (run.suppress, None)
-    return first.input == run.input and same_settings
+    """Return whether two runs have the same input, and the same values of the parameters that both have."""
+    own, other = ({"k": each.k, "suppress": each.suppress, **each.varied} for each in (first, run))
+    common = own.keys() & other.keys()
+    return first.input == run.input and all(
+        None in (own[name], other[name]) or own[name] == other[name] for name in common
+    )
+
+
+def _label(run: Run) -> str:
+    return ", ".join(part for part in (run.input, run.label) if part)
 
 
 def matrix_ratios(run: Run, other: Run, key: str) -> Floats:

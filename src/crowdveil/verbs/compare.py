@@ -66,8 +66,8 @@ def compare(
     Returns
     -------
     Comparison
-        `.table` (Arrow) has a row for each combination and measure, also over all inputs; `.recommendation()` is a sentence on
-        k and the budget of a single method.
+        `.table` (Arrow) has a row for each combination and measure, with several inputs also over all of them;
+        `.recommendation()` is a sentence on k and the budget of a single method.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def compare(
         )  # wrong names are refused before anything is read
     runs: list[Run] = []
     left_out: dict[str, Text] = {}
-    caption: dict[str, None] = {}
+    sizes: list[str] = []
     for source, name, zones in _sources(inputs, reading.pop("zones", None)):
         stage("reading")
         whole = _read(takes, source, reading if zones is None else {**reading, "zones": zones}, said)
@@ -108,10 +108,10 @@ def compare(
         runner = Runner(few, name, columns, shared.seed)
         runs += runner.run_all(chosen, progress, stage)
         left_out |= runner.left_out
-        caption[_size(whole, few)] = None
+        sizes.append(_size(whole, few, name, several_inputs=len(inputs) > 1))
     if not runs:
         raise InputError(next(iter(left_out.values())))
-    found = Comparison(tuple(runs), tuple(columns), left_out, f"{'; '.join(caption)}. Seconds are processor time.")
+    found = Comparison(tuple(runs), tuple(columns), left_out, _caption(takes, sizes), _differ(inputs))
     if output is not None:
         found.write(output, format, overwrite=overwrite)
     return found
@@ -168,11 +168,25 @@ def _read(takes: type, data: Any, options: dict[str, Any], notes: ReadNotes) -> 
     )
 
 
-def _size(whole: Flows | Trajectories, few: Flows | Trajectories) -> str:
-    """Return how much of the data is compared on."""
+def _differ(inputs: Sequence[Any]) -> bool:
+    """Return whether there are several inputs, and none of them twice."""
+    distinct = {str(each) if isinstance(each, str | Path) else id(each) for each in inputs}
+    return len(inputs) > 1 and len(distinct) == len(inputs)
+
+
+def _size(whole: Flows | Trajectories, few: Flows | Trajectories, name: str, *, several_inputs: bool) -> str:
+    """Return how much of an input is compared on; `name` is that of the input, or of its zones where these are several."""
     if isinstance(whole, Flows) and isinstance(few, Flows):
-        return f"Means over {few.steps:,} of {counted(whole.steps, 'matrix', 'matrices')}"
-    return f"{len(few):,} of {counted(len(whole), 'trajectory', 'trajectories')}"
+        size = f"{few.steps:,} of {counted(whole.steps, 'matrix', 'matrices')}"
+    else:
+        size = f"{len(few):,} of {counted(len(whole), 'trajectory', 'trajectories')}"
+    return f"{size} {'of' if several_inputs else 'with'} {name}" if name else size
+
+
+def _caption(takes: type, sizes: list[str]) -> str:
+    """Return what the numbers are means of, as a sentence, and one on time."""
+    listed = " and ".join(filter(None, (", ".join(sizes[:-1]), sizes[-1])))
+    return f"{'Means over ' if takes is Flows else ''}{listed}. Seconds are processor time."
 
 
 class CompareOptions(Params):
@@ -220,8 +234,8 @@ HELP = """Run methods with each group size, budget and varied parameter on the s
 The table has a row for each combination and measure. For flows these are means over matrices of generalization Ḡ,
 reconstruction error E, distribution distance D and the share of trips suppressed S; for trajectories the distortion of range
 queries, SID and AID, by the longest time of a query, and the share of trajectories removed. --measures names others. Several
-inputs, or several --zones for one input, have a row each and one over all of them. For a single method one k and budget are
-recommended. The numbers are exact and confidential: do not publish them."""
+inputs have a row each and one over all of them, with the total time; several --zones for one input have a row each. For a single
+method one k and budget are recommended. The numbers are exact and confidential: do not publish them."""
 VERB = Verb(
     verb="compare",
     summary="Run methods with several parameters side by side, and publish nothing.",

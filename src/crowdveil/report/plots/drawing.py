@@ -180,13 +180,13 @@ class VolumeScale:
         opacity: Floats = 0.3 + 0.6 * self.share(volume)
         return opacity
 
-    def ticks(self, most: int = 5) -> list[float]:
-        """Return round volumes from the smallest to the largest, for a legend."""
+    def ticks(self, most: int = 5, log_from: float = 20) -> list[float]:
+        """Return round volumes from the smallest to the largest; above a ratio of `log_from`, 1, 2 and 5 times powers of ten."""
         from matplotlib.ticker import LogLocator, MaxNLocator
 
         if self.high <= self.low:
             return [self.high]
-        wide = self.high > 20 * self.low
+        wide = self.high > log_from * self.low
         even = MaxNLocator(most, steps=[1, 2, 5, 10], integer=self.whole)
         locator = LogLocator(subs=(1, 2, 5), numticks=50) if wide else even
         found = [float(f"{v:.6g}") for v in locator.tick_values(self.low, self.high)]
