@@ -252,8 +252,8 @@ def test_borders_that_were_drawn_twice_do_not_touch() -> None:
 @settings(max_examples=tries(20))
 def test_a_grid_or_hexagons_over_the_map_lose_nothing(size: int, finer: int) -> None:
     release = _hand()
-    for to in ({"to_grid": size}, {"to_h3": 7 + finer}):
-        found = crowdveil.reconstruct(release, **to)
+    for zones in (f"grid:{size}m", f"h3:{7 + finer}"):
+        found = crowdveil.reconstruct(release, to_zones=zones)
         assert found.tally().volume == pytest.approx(release.volume.sum(), rel=1e-9)
 
 

@@ -177,8 +177,8 @@ def test_a_week_without_a_row_counts_and_an_hour_without_any_is_a_gap(tmp_path: 
         ({}, {"select": "a:x"}, ParameterError, "names none"),
         ({}, {"period": "month"}, ParameterError, "period"),
         ({}, {"least_trips": -1}, ParameterError, "least_trips"),
-        ({}, {"to_h3": 7, "to_grid": "1km"}, ParameterError, "to_grid= and to_h3= exclude each other"),
-        ({}, {"to_grid": "1km"}, InputError, "no outlines"),
+        ({}, {"to_zones": "h3:16"}, ParameterError, "to_zones: Expected an H3 resolution"),
+        ({}, {"to_zones": "grid:1km"}, InputError, "no outlines"),
         ({}, {"weight": "nowhere.csv"}, InputError, "no file nowhere.csv"),
     ],
 )

@@ -205,7 +205,16 @@ def test_land_use_and_topics_draw_maps(command: Any, city: Path, tmp_path: Path)
     assert ran.code == 0 and "2 topics of 14 hours of the week" in ran.out
     assert {row["what"] for row in json.loads((tmp_path / "t.json").read_text())["rows"]} == {"hours", "flows"}
     ran = command(
-        "analyze", "reconstruct", city / "out", *zones, "--to-h3", 8, "--over", "all", "--plot", tmp_path / "r.png"
+        "analyze",
+        "reconstruct",
+        city / "out",
+        *zones,
+        "--to-zones",
+        "h3:8",
+        "--over",
+        "all",
+        "--plot",
+        tmp_path / "r.png",
     )
     assert ran.code == 0 and all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in "ltr")
 
@@ -236,14 +245,14 @@ def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
         (["analyze", "reconstruct", "{city}"], "no manifest.json"),
         (["analyze", "reconstruct", "{out}", "--min-volume", "-1"], "--min-volume: "),
         (["analyze", "reconstruct", "{out}", "--to-zones", "{city}/nowhere.geojson"], "no such file"),
-        (["analyze", "reconstruct", "{out}", "--to-grid", "0m"], "side of a tile"),
+        (["analyze", "reconstruct", "{out}", "--to-zones", "grid:0m"], "side of a tile"),
         (["analyze", "reconstruct", "{out}", "--zones", "{city}/quarters.geojson"], "not the file"),
         (
             ["analyze", "reconstruct", "{out}", "--zones", "{city}/zones.geojson", "--weight", "height"],
             "no column height",
         ),
         (["analyze", "reconstruct", "{out}", "--weight", "population"], "no file population"),
-        (["analyze", "reconstruct", "{bare}", "--to-h3", "8"], "no outlines"),
+        (["analyze", "reconstruct", "{bare}", "--to-zones", "h3:8"], "no outlines"),
         (["analyze", "reconstruct", "{bare}", "--plot", "map.png"], "needs the outlines"),
         (["analyze", "reconstruct", "{bare}", "--weight", "area"], "surface of tiles"),
         (

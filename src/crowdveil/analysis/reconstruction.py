@@ -269,7 +269,7 @@ ANALYSIS = Analysis(
     examples=(
         "out/ -o flows.parquet",
         "out/ --zones zones.geojson --to-zones districts.geojson --over week -o week.csv",
-        "out/ --zones zones.geojson --to-h3 7 --weight population --min-volume 0.5 -o hexagons.parquet",
+        "out/ --zones zones.geojson --to-zones h3:7 --weight population --min-volume 0.5 -o hexagons.parquet",
         "out/ --margins -o margins.csv",
     ),
 )

@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 import shapely
-from pydantic import Field
 
-from crowdveil.errors import InputError, Option, ParameterError, Text, counted
+from crowdveil.errors import InputError, Option, Text, counted
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
-from crowdveil.io.tiling import parse_meters
+from crowdveil.io.tiling import Tiling
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.io.zones import read_tile_labels, read_tile_values, read_zones
 from crowdveil.methods.base import RowSemantics
@@ -47,13 +46,10 @@ class StudyReading(Params):
     zone_id: str | None = None
     """Column of the ids of these zones. Default: that of the release."""
     to_zones: Any = None
-    """Target zones, such as GeoJSON, GeoPackage or GeoParquet of polygons. Default: the release's own tiles."""
+    """Target zones: a file, such as GeoJSON, GeoPackage or GeoParquet of polygons; or grid:500m or h3:8, over the whole map.
+    Default: the release's own tiles."""
     to_zone_id: str | None = None
     """Column of the ids of the target zones."""
-    to_grid: str | float | None = None
-    """Target zones are squares of this size over the whole map, such as 500m."""
-    to_h3: int | None = Field(None, ge=0, le=15)
-    """Target zones are H3 cells of this resolution over the whole map."""
     weight: Any = None
     """Share of an area's volume that each of its tiles gets: by area (surface), a column of --zones such as population, a table
     of tiles, or release (trips of tiles in the release). Default: equal shares."""
@@ -202,7 +198,7 @@ def _reference(zones: Zones, reading: StudyReading, notes: ReadNotes) -> Labels 
     source, zone_id = (
         (reading.zones, reading.zone_id) if reading.to_zones is None else (reading.to_zones, reading.to_zone_id)
     )
-    if source is None or reading.to_grid is not None or reading.to_h3 is not None:
+    if source is None or Tiling.of(source) is not None:
         raise InputError(
             Option("reference"),
             Text("it is a column of a file of zones. Give the file with {zones} or {to_zones}, and no grid."),
@@ -222,21 +218,16 @@ def _by_release(release: OpenedRelease, targets: Zones | None, tiles: Shares | N
 
 def _targets(release: OpenedRelease, reading: StudyReading, notes: ReadNotes) -> Zones | None:
     """Return the target zones; None for the release's own tiles."""
-    named = [Option(n) for n in ("to_zones", "to_grid", "to_h3") if getattr(reading, n) is not None]
-    if len(named) > 1:
-        raise ParameterError(
-            Text("{one} and {other} exclude each other. Give one of them.", one=named[0], other=named[1])
-        )
-    if reading.to_zones is not None:
-        return read_zones(reading.to_zones, zone_id=reading.to_zone_id, numbered=True, notes=notes)
-    if not named:
+    if reading.to_zones is None:
         return None
-
+    tiling = Tiling.of(reading.to_zones, "to_zones")
+    if tiling is None:
+        return read_zones(reading.to_zones, zone_id=reading.to_zone_id, numbered=True, notes=notes)
     shapes = _shapes(release)
-    if reading.to_h3 is not None:
-        return h3_zones(h3_cover(shapes, reading.to_h3))
+    if tiling.size_m is None:
+        return h3_zones(h3_cover(shapes, tiling.h3 or 0))
     west, south, east, north = shapely.total_bounds(shapes).tolist()
-    return grid_zones(grid_over(Box(west, south, east, north), parse_meters(reading.to_grid or 0)))
+    return grid_zones(grid_over(Box(west, south, east, north), tiling.size_m))
 
 
 def _shapes(release: OpenedRelease) -> Labels:
@@ -285,7 +276,7 @@ def _weight(areas: Areas, reading: StudyReading, notes: ReadNotes) -> Floats | N
         return None
     tiles, used = areas.zones, np.unique(areas.tiles)
     if _named(reading, AREA):
-        if not tiles.located and (reading.to_zones, reading.to_grid, reading.to_h3) != (None, None, None):
+        if not tiles.located and reading.to_zones is not None:
             return None  # areas are spread evenly over their surface
         if not np.all(np.isfinite(tiles.area_m2)):
             raise InputError(

@@ -284,7 +284,7 @@ ANALYSIS = Analysis(
     examples=(
         "out/ --topics 5 -o topics.json",
         "out/ --zones zones.geojson --topics 2-8 --documents day",
-        "out/ --zones zones.geojson --to-h3 7 --documents day --plot topics.png",
+        "out/ --zones zones.geojson --to-zones h3:7 --documents day --plot topics.png",
         "out/ --zones zones.geojson --original trips.parquet",
     ),
 )

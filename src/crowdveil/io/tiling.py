@@ -43,15 +43,15 @@ class Tiling:
     h3: int | None = None
 
     @classmethod
-    def of(cls, zones: Any) -> Tiling | None:
-        """Return the tiling of grid:500m or h3:8; None for zones of another kind."""
+    def of(cls, zones: Any, option: str = "zones") -> Tiling | None:
+        """Return the tiling of grid:500m or h3:8; None for zones of another kind. `option` is named in messages."""
         kind, _, value = zones.partition(":") if isinstance(zones, str) else ("", "", "")
         if kind == "grid":
-            return cls(size_m=parse_meters(value))
+            return cls(size_m=parse_meters(value, option))
         if kind == "h3":
             if not (value.isdecimal() and int(value) <= MAX_RESOLUTION):
                 raise ParameterError(
-                    Option("zones"), f"Expected an H3 resolution from 0 to {MAX_RESOLUTION}, such as h3:8."
+                    Option(option), f"Expected an H3 resolution from 0 to {MAX_RESOLUTION}, such as h3:8."
                 )
             return cls(h3=int(value))
         return None
@@ -112,12 +112,12 @@ def zones_covering(found: Sequence[PointCover], tiling: Tiling, name: str) -> Zo
     return h3_zones(sorted(frozenset().union(*(p.cells for p in found))))
 
 
-def parse_meters(length: str | float) -> float:
-    """Return the meters of "200m", "0.5km" or a number."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(m|km)?\s*", str(length))
+def parse_meters(length: str, option: str) -> float:
+    """Return the meters of "200m", "0.5km" or "200"."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(m|km)?\s*", length)
     value = float(match[1]) * (1000 if match[2] == "km" else 1) if match else 0.0
     if not value > 0:
-        raise ParameterError(Option("zones"), "Expected the side of a tile, above zero, such as grid:500m or grid:1km.")
+        raise ParameterError(Option(option), "Expected the side of a tile, above zero, such as grid:500m or grid:1km.")
     return value
 
 

@@ -52,7 +52,7 @@ from crowdveil.verbs.opened import check_outputs, row_semantics_of, split_option
 def reconstruct(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Reconstruction:
     """Estimate the flows between any zones from a release, each with a lower and an upper bound of what was published.
 
-    Zones are the release's own tiles; others with `to_zones`, `to_grid` or `to_h3`. `over` adds time steps up, `margins` leaves
+    Zones are the release's own tiles; others with `to_zones`. `over` adds time steps up, `margins` leaves
     out one end, `weight` says how much of an area each of its tiles gets. See `analyze` for what is the same for all analyses.
 
     >>> crowdveil.reconstruct("out", to_zones="districts.geojson", over="week").table()  # doctest: +SKIP
