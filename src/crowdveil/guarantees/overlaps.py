@@ -1,7 +1,8 @@
 """Find pairs of tiles that lie in two rows of a time step, and the row of each pair.
 
-Tiles of a time step that are in the same areas are one *atom*. The pairs of atoms that rows cover are sorted: where one comes
-twice, two rows overlap. Time steps are taken in groups, and in each the atoms of origins, so that memory is bounded.
+Tiles of a time step that are in the same areas are one *atom*. A product of sparse matrices (atoms of origins × areas, areas ×
+areas with the numbers of rows, areas × atoms of destinations) has the row of each pair of atoms. Where two rows meet, it has
+fewer entries than they cover. Time steps are taken in groups, and in each the atoms of origins, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from crowdveil.model.arrays import Ints, Mask, group_sums, groups_of, row_slices, sorted_distinct, take_slices
 
@@ -32,20 +34,14 @@ class Pairs(NamedTuple):
 class _Side(NamedTuple):
     """The atoms of origins, or of destinations, numbered in order of time steps.
 
-    `of_tile` has the atom of each tile of each time step, -1 in no area; `first` the first atom of each time step; `offsets` and
-    `atoms` are those of each area of a time step, and `area` is that of each row.
+    `of_tile` has the atom of each tile of each time step, -1 in no area; `first` the first atom of each time step; `atoms` has a
+    line for each area of a time step and a column for each atom, 1 where the area contains the atom; `area` is that of each row.
     """
 
     of_tile: Ints
     first: Ints
-    offsets: Ints
-    atoms: Ints
+    atoms: sparse.csr_array
     area: Ints
-
-    def of_rows(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Return the atoms of some rows, and the position of the row of each."""
-        taken, bounds = take_slices(self.offsets, self.area[rows])
-        return self.atoms[taken], row_slices(bounds)
 
 
 def rows_of_pairs(areas: tuple[Ints, Ints], tiles: int, steps: int, rows: Pairs, pairs: Pairs) -> tuple[Ints, Mask]:
@@ -76,33 +72,27 @@ def rows_of_pairs(areas: tuple[Ints, Ints], tiles: int, steps: int, rows: Pairs,
 def _in_group(one: _Side, other: _Side, tiles: int, rows: Pairs, pairs: Pairs) -> tuple[Ints, Mask]:
     """Return the row of each pair, and the time steps with overlaps, of a group of time steps."""
     found, crossed = np.full(len(pairs.step), -1, np.int64), np.zeros(len(one.first) - 1, np.bool_)
-    # A pair of atoms has the number of the first one's line plus that of the second in its time step.
-    width = np.repeat(np.diff(other.first), np.diff(one.first))
-    line = np.cumsum(width) - width - np.repeat(other.first[:-1], np.diff(one.first))
-    origin, row = one.of_rows(np.arange(len(rows.step)))
-    order = np.argsort(origin, kind="stable")
-    origin, row = origin[order], row[order]
-    covered = group_sums(origin, np.diff(other.offsets)[other.area][row], len(width))
-    crossed[rows.step[row[(covered > width)[origin]]]] = True  # more pairs than there are
-    kept = ~crossed[rows.step[row]]
-    origin, row, covered = origin[kept], row[kept], np.minimum(covered, width)
+    atoms, shape = one.atoms.T.tocsr(), (one.atoms.shape[0], other.atoms.shape[0])
+    number = sparse.csr_array((np.arange(1, len(rows.step) + 1), (one.area, other.area)), shape)  # of rows, from 1
+    # For each atom of origins: the pairs that its rows cover, each row by itself, and the pairs that there are.
+    sizes = group_sums(one.area, np.diff(other.atoms.indptr)[other.area], shape[0])
+    covered, width = atoms @ sizes, np.repeat(np.diff(other.first), np.diff(one.first))
+    step = np.repeat(np.arange(len(crossed)), np.diff(one.first))
+    crossed[step[covered > width]] = True
 
     from_atom, to_atom = (
         side.of_tile[np.where(tile < 0, len(side.of_tile) - 1, pairs.step * tiles + tile)]
         for side, tile in ((one, pairs.origin), (other, pairs.destination))
     )
-    for low, high in groups_of(covered, AT_ONCE):
-        entries = slice(*np.searchsorted(origin, [low, high]))
-        destination, entry = other.of_rows(row[entries])
-        pair = line[origin[entries]][entry] + destination
-        order = np.argsort(pair)
-        pair, row_of_pair = pair[order], row[entries][entry][order]
-        crossed[rows.step[row_of_pair[1:][pair[1:] == pair[:-1]]]] = True
-        here = np.flatnonzero((from_atom >= low) & (from_atom < high) & (to_atom >= 0))
-        wanted = line[from_atom[here]] + to_atom[here]
-        at = np.searchsorted(pair, wanted)
-        known = np.append(pair, -1)[at] == wanted
-        found[here[known]] = row_of_pair[at[known]]
+    lines = np.flatnonzero(~crossed[step])
+    for low, high in groups_of(covered[lines], AT_ONCE):
+        line = lines[low:high]
+        row = atoms[line] @ number @ other.atoms
+        # Where two rows meet, a line has fewer pairs than its rows cover by themselves.
+        crossed[step[line[np.diff(row.indptr) < covered[line]]]] = True
+        here = np.flatnonzero(np.isin(from_atom, line) & (to_atom >= 0))
+        if len(here):
+            found[here] = row[np.searchsorted(line, from_atom[here]), to_atom[here]] - 1
     return found, crossed
 
 
@@ -132,6 +122,6 @@ def _side(areas: tuple[Ints, Ints], tiles: int, steps: int, step: Ints, area: In
     of_tile[place[first]] = atom
     step_of_atom = np.zeros(len(distinct), np.int64)
     step_of_atom[atom] = step
-    area, atoms = np.divmod(sorted_distinct(area * max(len(distinct), 1) + of_tile[place]), max(len(distinct), 1))
-    offsets = np.searchsorted(area, np.arange(len(used) + 1))
-    return _Side(of_tile, np.searchsorted(step_of_atom, np.arange(steps + 1)), offsets, atoms, area_of_row)
+    atoms = sparse.csr_array((np.ones(len(place), np.int64), (area, of_tile[place])), (len(used), len(distinct)))
+    atoms.data[:] = 1  # not the number of its tiles
+    return _Side(of_tile, np.searchsorted(step_of_atom, np.arange(steps + 1)), atoms, area_of_row)
