@@ -47,8 +47,8 @@ def _written(folder: Path, rows: list[tuple[Any, ...]], row_group_size: int) -> 
     pq.write_table(pa.table(columns), folder / "flows.parquet", row_group_size=row_group_size)
     whole, times = pa.array([], pa.int64()), pa.array([], pa.timestamp("ms"))
     pq.write_table(pa.table({"t": times, "published": whole, "suppressed": whole}), folder / "steps.parquet")
-    features = [{"properties": {"area": name, "tiles": [name]}} for name in AREAS]
-    (folder / "areas.geojson").write_text(json.dumps({"features": features}))
+    features = [{"type": "Feature", "properties": {"area": name, "tiles": [name]}} for name in AREAS]
+    (folder / "areas.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     return read_release(folder, {"data": "flows.parquet", "steps": "steps.parquet", "areas": "areas.geojson"})
 
 

@@ -70,6 +70,14 @@ def test_the_shortest_step_is_one_of_the_clock(step: int) -> None:
     assert shortest_step(year[:1], "Europe/Paris") == 3600
 
 
+def test_two_steps_with_a_change_of_clocks_between_them() -> None:
+    """At 01:00 UTC on 2026-03-29, clocks in Paris went from 02:00 to 03:00; at the same time on 2026-10-25 back from 03:00."""
+    for change in (1_774_746_000, 1_792_890_000):
+        assert shortest_step(np.array([change - 3600, change]), "Europe/Paris") == 3600
+        days = Clock("Europe/Paris").later(np.array([change - 3600]), 86_400)
+        assert shortest_step(np.array([change - 3600, *days]), "Europe/Paris") == 86_400
+
+
 @pytest.mark.parametrize("text", ["90", 90])
 def test_a_bare_number_is_refused_with_the_spellings(text: str | int) -> None:
     with pytest.raises(ParameterError, match="Write 90min for minutes or 90s for seconds"):

@@ -118,17 +118,15 @@ class _Counted:
     """How many distances each look around a pivot computed."""
 
     def __enter__(self) -> list[int]:
-        from crowdveil.kernels.trajectory import frechet_manhattan
-
         looked: list[int] = []
 
         def gather(*arguments: object) -> bool:
-            came = self.gather(*arguments)  # type: ignore[arg-type]
+            found = self.gather(*arguments)  # type: ignore[arg-type]
             looked.append(int(np.isfinite(arguments[-1]).sum()))  # type: ignore[call-overload]
-            return came
+            return found
 
-        self.gather = frechet_manhattan.nearest_paths
-        self.patch = patch.object(frechet_manhattan, "nearest_paths", gather)
+        self.gather = pivots.nearest_paths
+        self.patch = patch.object(pivots, "nearest_paths", gather)
         self.patch.start()
         return looked
 

@@ -64,9 +64,16 @@ def period_seconds(text: str) -> int:
 
 
 def shortest_step(t: Ints, tz: str) -> int:
-    """Return the length of time steps that flows name by their starts: the shortest difference on the clock, or an hour."""
-    apart = np.diff(np.unique(Clock(tz).to_wall(t)))
-    return int(apart.min()) if len(apart) else HOUR_S
+    """Return the length of time steps that flows name by their starts: the shortest difference of two, or an hour.
+
+    Differences over a change of clocks count only where there are no others: as they passed if they are shorter than half a day,
+    as on the clock if they are longer, since days have 23 to 25 hours.
+    """
+    t = np.unique(t)
+    passed, on_clock = np.diff(t), np.diff(Clock(tz).to_wall(t))
+    usual = passed[passed == on_clock]
+    some = usual if len(usual) else np.where(passed < DAY_S // 2, passed, on_clock)
+    return int(some.min()) if len(some) else HOUR_S
 
 
 def year_start(year: int) -> int:
