@@ -14,7 +14,7 @@ from crowdveil import engine
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, Units
 from crowdveil.attacks.base import AdversaryParams, Attack, Interval, KnowledgeParams, Risk
 from crowdveil.engine.progress import Progress
-from crowdveil.kernels.attacks.search import (
+from crowdveil.kernels.background_knowledge import (
     AT_LEAST,
     IN_ORDER,
     PROPORTION,

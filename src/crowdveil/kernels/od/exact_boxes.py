@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import grow, kernel
 from crowdveil.kernels._types import Ints, Mask, Small
-from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.exact_compare import sign_at
+from crowdveil.kernels.od.partition import sign_at
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS, WHOLE, Splits
 
 TOO_MANY, FOUND, NONE_FOUND = 0, 1, 2
 """How a search ends: it needs too many states; a partition was found; there is none within the slack."""
 BASE = -1
-"""In place of the first of two states that a state is a sum of: it is the volume that a split gives up, and nothing else."""
+"""In place of the first summand of a state: the state is the volume that a split gives up, and nothing else."""
 
 
 class Slack(NamedTuple):
@@ -183,7 +182,7 @@ def solve_exactly(
 
 @kernel
 def _read_choices(state: Ints, low: int, high: int, splits: Splits, n: int, lost_cost: int) -> tuple[int, Ints]:
-    """Return what becomes of each box in the cheapest state of the whole map."""
+    """Return the choice for each box in the cheapest state of the whole map."""
     link_offsets, link = splits.link_offsets, splits.link
     choice = np.full(n, PUBLISH, np.int64)
     if high == low:

@@ -133,7 +133,7 @@ def swap_locations(
 def break_pairs(bad: Mask, points: Ints, trajectory: Ints) -> Mask:
     """Choose visits to remove so that no bad pair is left; bad[i]: visit i and the next, of one trajectory, are a bad pair.
 
-    From left to right; of the two the one that is in two bad pairs goes, else the one with fewer points, else the later.
+    From left to right: the visit in two bad pairs goes, else the one with fewer points, else the later one.
     """
     gone = np.zeros(len(points), np.bool_)
     for i in range(len(points) - 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels.od.overlap_sums import sum_levels
+from crowdveil.kernels.od.release_rows import sum_levels
 from crowdveil.model.arrays import Floats, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease

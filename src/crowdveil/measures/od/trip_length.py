@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels.od.trip_lengths import add_lengths
+from crowdveil.kernels.od.release_rows import add_lengths
 from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.od.comparison import OdComparison
 from crowdveil.model.arrays import Floats, frozen

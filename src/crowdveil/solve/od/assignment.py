@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError, Text, counted
-from crowdveil.kernels.od.assign import Rows, assign_rows
+from crowdveil.kernels.od.release_rows import Rows, assign_rows
 from crowdveil.model.arrays import Ints, frozen, require, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease

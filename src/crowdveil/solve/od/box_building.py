@@ -90,7 +90,7 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
     leaves = origins.tree.tiles
     pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves) if len(matrix.person) else None
     trees, costs = (origins.as_origins, destinations.as_destinations), (origins.cost, destinations.cost)
-    return BuiltBoxes(*build_boxes(matrix.rows, pairs, *trees, *costs, origins_first, k))
+    return BuiltBoxes(*build_boxes(matrix.in_order_of_leaves(matrix.rows), pairs, *trees, *costs, origins_first, k))
 
 
 def build_given_origins(matrix: Matrix, origins: Ints, k: int, scale: int = 1) -> BuiltBoxes:
@@ -105,7 +105,7 @@ def build_given_origins(matrix: Matrix, origins: Ints, k: int, scale: int = 1) -
         pairs = matrix.pairs_by(np.repeat(np.arange(count, dtype=np.int32), tree.size[origins]), count)
     by_leaf = matrix.rows_by_leaf
     starts = by_leaf.offsets[np.append(tree.first_leaf[origins], tree.tiles)]
-    rows = by_leaf._replace(offsets=frozen(starts, np.int64))
+    rows = matrix.in_order_of_leaves(by_leaf._replace(offsets=frozen(starts, np.int64)))
     # Each origin is a tree of a single leaf.
     leaves = OriginTree(*(frozen(a, np.int64) for a in (zero, zero[:0], number, number, zero[1:] + 1)))
     o_cost, d_cost = (frozen(scale * c, np.int64) for c in (system.origins.cost[origins], system.destinations.cost))

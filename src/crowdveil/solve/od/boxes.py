@@ -10,8 +10,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Text
 from crowdveil.kernels.od.exact_boxes import FOUND, TOO_MANY, Slack, reach, solve_exactly
-from crowdveil.kernels.od.multiplier_search import begin_search
-from crowdveil.kernels.od.partition import evaluate, published_boxes, search, spend_slack
+from crowdveil.kernels.od.partition import begin_search, evaluate, published_boxes, search, spend_slack
 from crowdveil.kernels.od.structures import (
     ANY_CHOICE,
     BY_DESTINATION,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.assign import Rows, assign_rows
+from crowdveil.kernels.od.release_rows import Rows, assign_rows
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition

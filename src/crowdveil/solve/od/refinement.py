@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
+from crowdveil.kernels.od.best_cut import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
 from crowdveil.kernels.od.refine_boxes import flows_of_boxes, refine_boxes
 from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows

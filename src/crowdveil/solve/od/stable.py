@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.engine.progress import Progress
-from crowdveil.kernels.od.stable_boxes import fill_step
+from crowdveil.kernels.od.time_boxes import fill_step
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
 from crowdveil.model.flows import Flows

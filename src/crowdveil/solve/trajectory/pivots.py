@@ -17,8 +17,13 @@ import numpy as np
 from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.engine.threads import thread_count
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.trajectory.frechet_manhattan import nearest_paths
-from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_lower_bounds, outer, sketch_distances, sliced
+from crowdveil.kernels.trajectory.frechet_manhattan import (
+    distance_lower_bounds,
+    nearest_paths,
+    outer,
+    sketch_distances,
+    sliced,
+)
 from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.solve.trajectory.distances import FrechetManhattan

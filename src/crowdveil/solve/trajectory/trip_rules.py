@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels.trajectory.stays import stays
+from crowdveil.kernels.trajectory.path_legs import stays
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.time_axis import DAY_S, hour_of_week
 from crowdveil.model.trajectories import Trajectories

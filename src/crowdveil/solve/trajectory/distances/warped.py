@@ -7,8 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from crowdveil.kernels.trajectory.continuous_frechet import continuous_frechet
-from crowdveil.kernels.trajectory.warping import edit_distance, warped_distance
+from crowdveil.kernels.trajectory.warping import continuous_frechet, edit_distance, warped_distance
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory.distances.base import Paths
 
