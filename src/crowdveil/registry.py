@@ -93,27 +93,27 @@ ANALYSES: dict[str, str] = {
 """The module of each analysis; its name is its command in `crowdveil analyze`."""
 
 ATTACKS: dict[str, str] = {
-    "location": "crowdveil.attacks.trajectory.location",
-    "sequence": "crowdveil.attacks.trajectory.sequence",
-    "time": "crowdveil.attacks.trajectory.time",
-    "unique-location": "crowdveil.attacks.trajectory.unique_location",
-    "frequency": "crowdveil.attacks.trajectory.frequency",
-    "probability": "crowdveil.attacks.trajectory.probability",
-    "proportion": "crowdveil.attacks.trajectory.proportion",
-    "home-work": "crowdveil.attacks.trajectory.home_work",
-    "dominance": "crowdveil.attacks.dominance",
-    "minimum-group-size": "crowdveil.attacks.od.minimum_group_size",
-    "singleton-margins": "crowdveil.attacks.od.singleton_margins",
-    "differencing": "crowdveil.attacks.od.differencing",
-    "homogeneity": "crowdveil.attacks.od.homogeneity",
-    "releases": "crowdveil.attacks.od.releases",
+    "location": "crowdveil.attacks.background_knowledge:LOCATION",
+    "sequence": "crowdveil.attacks.background_knowledge:SEQUENCE",
+    "time": "crowdveil.attacks.background_knowledge:TIME",
+    "unique-location": "crowdveil.attacks.background_knowledge:UNIQUE_LOCATION",
+    "frequency": "crowdveil.attacks.background_knowledge:FREQUENCY",
+    "probability": "crowdveil.attacks.background_knowledge:PROBABILITY",
+    "proportion": "crowdveil.attacks.background_knowledge:PROPORTION",
+    "home-work": "crowdveil.attacks.background_knowledge:HOME_WORK",
+    "dominance": "crowdveil.attacks.dominance:ATTACK",
+    "minimum-group-size": "crowdveil.attacks.od.published:MINIMUM_GROUP_SIZE",
+    "singleton-margins": "crowdveil.attacks.od.published:SINGLETON_MARGINS",
+    "differencing": "crowdveil.attacks.od.differencing:ATTACK",
+    "homogeneity": "crowdveil.attacks.od.homogeneity:ATTACK",
+    "releases": "crowdveil.attacks.od.releases:ATTACK",
 }
-"""The module of each attack: first those on trajectories, then those on a release of flows, then on several."""
+"""The module and the record of each attack: first those on trajectories, then those on a release of flows, then on several."""
 EXPERIMENTS: dict[str, str] = {
-    "trajectory-recovery": "crowdveil.experiments.trajectory_recovery",
-    "destination-belief": "crowdveil.experiments.destination_belief",
+    "trajectory-recovery": "crowdveil.experiments.trajectory_recovery:ATTACK",
+    "destination-belief": "crowdveil.experiments.destination_belief:ATTACK",
 }
-"""The module of each attack of a paper that runs by its name alone, and not with all others."""
+"""The module and the record of each attack of a paper that runs by its name alone, and not with all others."""
 
 
 _Record = TypeVar("_Record")
@@ -202,9 +202,11 @@ def all_attacks() -> dict[str, Attack]:
 
 def find_attack(name: str) -> Attack:
     """Return an attack by its name or one of its aliases."""
-    module = (ATTACKS | EXPERIMENTS).get(name)
-    own: Attack | None = None if module is None else import_module(module).ATTACK
-    return _find("attack", name, all_attacks) if own is None else own
+    module, _, record = (ATTACKS | EXPERIMENTS).get(name, "").partition(":")
+    if not module:
+        return _find("attack", name, all_attacks)
+    attack: Attack = getattr(import_module(module), record)
+    return attack
 
 
 def all_distances() -> dict[str, DistanceKind]:

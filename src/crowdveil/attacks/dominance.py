@@ -24,7 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.attacks.base import DEFAULT_K, Attack, Exposure, FlowAttackParams
+from crowdveil.attacks.adversary_view import DEFAULT_K
+from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
 from crowdveil.errors import counted
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import FlowRelease, TrajectoryRelease

@@ -33,8 +33,8 @@ import numpy as np
 import shapely
 from pydantic import Field, field_validator
 
+from crowdveil.attacks.adversary_view import AggregatedTrajectories
 from crowdveil.attacks.base import Attack, Exposure
-from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.errors import InputError, counted
 from crowdveil.experiments.linked_aggregates import MAX_ASSIGNED, Entries, link_days, link_entries, match_people
 from crowdveil.io.written_release import WrittenRelease
