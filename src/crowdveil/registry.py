@@ -53,34 +53,26 @@ METHODS: dict[str, str] = {
 ENTRY_POINTS = "crowdveil.methods"
 MEASURE_POINTS, ANALYSIS_POINTS = "crowdveil.measures", "crowdveil.analyses"
 
-_MEASURES_OF: dict[str, tuple[str, ...]] = {
-    "od.generalization": ("generalization", "generalization-cost"),
-    "od.boxes": ("generalization-boxes",),
-    "od.duration": ("mean-duration", "generalization-by-duration"),
-    "od.area": ("origin-area", "destination-area", "origin-tiles", "destination-tiles"),
-    "od.suppression": ("suppressed",),
-    "od.reconstruction": ("reconstruction-error", "distribution-distance"),
-    "od.similarity": ("common-part", "cosine-distance", "jensen-shannon"),
-    "od.margins": ("origin-margin", "destination-margin"),
-    "od.closeness": ("t-closeness",),
-    "od.confidence": ("confidence-coverage", "confidence-width"),
-    "od.trip_length": ("trip-length",),
-    "od.counts": ("areas", "flows"),
-    "trajectory.range_queries": ("sid", "aid"),
-    "trajectory.rmse": ("rmse", "rmse-document", "normalized-rmse"),
-    "trajectory.record_linkage": ("record-linkage",),
-    "trajectory.propensity": ("propensity-score",),
-    "trajectory.removed": ("trajectories-removed", "locations-removed"),
-    "trajectory.mobility": (
-        "visits-per-location",
-        "straight-line-distance",
-        "uncorrelated-location-entropy",
-        "random-location-entropy",
-        "mean-square-displacement",
-    ),
-}
-"""The measures of each module, which lists their records in `MEASURES`."""
-MEASURES = {name: f"crowdveil.measures.{module}" for module, names in _MEASURES_OF.items() for name in names}
+_MEASURES_OF: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("od.generalization", ("generalization", "generalization-cost", "generalization-boxes", "mean-duration",
+                           "generalization-by-duration", "origin-area", "destination-area", "origin-tiles",
+                           "destination-tiles")),
+    ("od.counts", ("suppressed",)),
+    ("od.reconstruction", ("reconstruction-error", "distribution-distance", "common-part", "cosine-distance",
+                           "jensen-shannon", "origin-margin", "destination-margin")),
+    ("od.closeness", ("t-closeness",)),
+    ("od.counts", ("confidence-coverage", "confidence-width")),
+    ("od.reconstruction", ("trip-length",)),
+    ("od.counts", ("areas", "flows")),
+    ("trajectory.range_queries", ("sid", "aid")),
+    ("trajectory.distances", ("rmse", "rmse-document", "normalized-rmse", "record-linkage")),
+    ("trajectory.propensity", ("propensity-score",)),
+    ("trajectory.distortion", ("trajectories-removed", "locations-removed")),
+    ("trajectory.mobility", ("visits-per-location", "straight-line-distance", "uncorrelated-location-entropy",
+                             "random-location-entropy", "mean-square-displacement")),
+)  # fmt: skip
+"""The measures of each module, which lists their records in `MEASURES`, in their displayed order."""
+MEASURES = {name: f"crowdveil.measures.{module}" for module, names in _MEASURES_OF for name in names}
 """The module of each measure."""
 
 ANALYSES: dict[str, str] = {

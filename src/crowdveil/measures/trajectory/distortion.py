@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdveil.measures.base import Measure
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles
+from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import (
     AnyArray,
     Floats,
@@ -215,3 +217,27 @@ def _cells(x: Floats, y: Floats) -> Ints:
     """Return a number for the square of each point, less than 2**32: the plane is less than 2**16 squares wide."""
     column, row = (np.floor(values / CELL_M).astype(np.int64) + 2**15 for values in (x, y))
     return column * 2**16 + row
+
+
+def trajectories_removed(compared: TrajectoryComparison) -> Floats:
+    """Return the share of trajectories that are not published."""
+    source = compared.release.source
+    left = len(compared.release) if source is None else len(np.unique(source))
+    return np.array([1 - left / len(compared.original)])
+
+
+def locations_removed(compared: TrajectoryComparison) -> Floats:
+    """Return the share of points that are not published."""
+    return np.array([1 - compared.release.points / compared.original.points])
+
+
+MEASURES = (
+    Measure(
+        "trajectories-removed", "share of trajectories removed", "", "lower", Trajectories, trajectories_removed,
+        "Share of the original trajectories that are not published.",
+    ),
+    Measure(
+        "locations-removed", "share of locations removed", "", "lower", Trajectories, locations_removed,
+        "Share of the original points by which the release has fewer; below 0 where it has more.",
+    ),
+)  # fmt: skip
