@@ -74,8 +74,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import Paths
-from crowdveil.solve.trajectory.microaggregation import release_copies
-from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
+from crowdveil.solve.trajectory.microaggregation import PublishedGroups, release_copies, without_outliers
 from crowdveil.solve.trajectory.swapping import owners
 
 Costs = tuple[float, float, float]

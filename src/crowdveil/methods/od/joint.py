@@ -96,7 +96,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.time_axis import TimeUnits, step_classes
 from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
-from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import (
@@ -111,7 +110,7 @@ from crowdveil.solve.od.region_space import (
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import as_figure, summarize_gaps
-from crowdveil.solve.od.time_boxes import AdaptiveProblem
+from crowdveil.solve.od.time_boxes import AdaptiveProblem, AdaptiveRelease, as_steps, solve_adaptive
 from crowdveil.solve.od.time_tree import checked_step, time_windows
 from crowdveil.solve.od.weights import rounded_in_windows
 

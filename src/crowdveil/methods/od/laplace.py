@@ -67,8 +67,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.model.time_axis import TimeAxis
 from crowdveil.params import MinVolume, Params
-from crowdveil.solve.od.confidence import volume_bounds
-from crowdveil.solve.od.contributions import kept_trips
+from crowdveil.solve.od.noisy_volumes import kept_trips, volume_bounds
 from crowdveil.solve.od.step_solver import check_person_ids, summarize_figures
 
 FINEST = 1_000_000

@@ -63,8 +63,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories, weights_of_people
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
-from crowdveil.solve.trajectory.microaggregation import group_members, release_copies
-from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
+from crowdveil.solve.trajectory.microaggregation import PublishedGroups, group_members, release_copies, without_outliers
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, LeftOver, PivotPath
 from crowdveil.solve.trajectory.swapping import owners
 

@@ -72,8 +72,7 @@ from crowdveil.solve.trajectory.distances import (
     published_weight,
     time_weight,
 )
-from crowdveil.solve.trajectory.improvement import improve_groups
-from crowdveil.solve.trajectory.mdav import Center, CenterAggregation
+from crowdveil.solve.trajectory.mdav import Center, CenterAggregation, improve_groups
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 

@@ -51,9 +51,7 @@ from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.solve.trajectory.rare_steps import remove_rare_steps
-from crowdveil.solve.trajectory.spacetime import build_grid
-from crowdveil.solve.trajectory.swapping import owners, release_of_points
+from crowdveil.solve.trajectory.swapping import build_grid, owners, release_of_points, remove_rare_steps
 
 BATCH = 20_000
 """Locations between two reports of progress."""
