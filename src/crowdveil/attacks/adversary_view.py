@@ -230,7 +230,7 @@ class AggregatedTrajectories:
     k: int | None = None
 
     def threshold(self, params: Any) -> int:
-        """Return the group size of what is published."""
+        """Return the group size of the published aggregates."""
         return params.k or self.k or DEFAULT_K
 
 

@@ -227,3 +227,8 @@ class Exposure:
     worst: int | None
     below_k: bool
     explanation: str
+
+
+def percent(part: float, whole: float) -> float | None:
+    """Return a share in per cent, to two digits; None of nothing."""
+    return round(100 * float(part) / float(whole), 2) if whole else None

@@ -126,8 +126,8 @@ def _true(data: Trajectories, tried: Ints, found: Ints, points: Ints, offsets: I
     """Return how many points besides the known ones are the person's own, and how many there are."""
     own, seen = 0, 0
     for known, path in zip(tried[found >= 0], found[found >= 0].tolist(), strict=True):
-        there = points[offsets[path] : offsets[path + 1]]
-        other = there[~np.isin(there, known)]
+        seen_points = points[offsets[path] : offsets[path + 1]]
+        other = seen_points[~np.isin(seen_points, known)]
         person = data.person[_holders(data.offsets, np.append(other, known[0]))]
         own += int((person[:-1] == person[-1]).sum())
         seen += len(other)
@@ -140,11 +140,11 @@ def _linked(data: Trajectories, tried: Ints, points: Ints, offsets: Ints, source
     rows, ends = take_slices(data.offsets, trajectory)
     near = _near_points(data, rows, points)
     near = near[np.argsort(data.t[points[near]], kind="stable")]
-    there = points[near]
-    t, (x, y) = data.t[there], data.xy
+    candidates = points[near]
+    t, (x, y) = data.t[candidates], data.xy
     low, high = np.searchsorted(t, data.t[rows] - NEAR_S), np.searchsorted(t, data.t[rows] + NEAR_S, "right")
     holder = _holders(offsets, near)
-    nearest = nearest_paths(ends, x[rows], y[rows], low, high, x[there], y[there], holder, len(source), FAR_M)
+    nearest = nearest_paths(ends, x[rows], y[rows], low, high, x[candidates], y[candidates], holder, len(source), FAR_M)
     return int((source[nearest[nearest >= 0]] == trajectory[nearest >= 0]).sum())
 
 

@@ -179,7 +179,7 @@ def _random_choices(lengths: Ints, knowledge: int, rng: np.random.Generator) -> 
 def _risk_of_choices(
     view: AdversaryView, rule: MatchRule, unit: Ints, rows: Sequence[Sequence[int]], known: Known
 ) -> Floats:
-    """Return the re-identification probability of each of some combinations: `rows` of what is known of individual `unit`."""
+    """Return the re-identification probability of combinations: `rows` of the known records of individual `unit`."""
     offsets, location, value, of_candidates = known
     lengths = np.array([len(choice) for choice in rows], np.int64)
     picked = np.array([r for choice in rows for r in choice], np.int64) + np.repeat(offsets[:-1][unit], lengths)

@@ -15,7 +15,7 @@ from crowdveil.kernels._types import Floats, Ints, Mask
 
 NONE = 2**62
 AT_LEAST, WITHIN, PROPORTION, IN_ORDER = 0, 1, 2, 3
-"""Each place as often as it is named; each with its value up to a tolerance; with values in the same proportions, up to a
+"""Each place at least as often as it is named; each with its value up to a tolerance; values in the same proportions, up to a
 tolerance; or one after the other.
 """
 
@@ -86,8 +86,8 @@ def _search(
 ) -> tuple[int, int]:  # fmt: skip
     """Return the smallest crowd of a target, and how many choices were looked at; rare places come first.
 
-    Of equal places the first one that is left is chosen (`before`: the last one of equal places): who has a later one has that,
-    too.
+    Of equal places the first one that is left is chosen (`before`: the last equal place before each): who matches a later one
+    matches that, too.
     """
     n = len(places)
     length, start, cursor = (

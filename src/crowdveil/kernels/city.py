@@ -101,7 +101,7 @@ def gravity_draw(place: int, chance: float, tables: GravityTables) -> int:
     scaled = chance * n
     column = min(int(scaled), n - 1)
     rest, stay = scaled - column, keep[row, column]
-    # What is left of the chance after a decision is again even in [0, 1), so one number serves all three choices.
+    # The rest of the chance after a decision is again even in [0, 1), so one number serves all three choices.
     if rest < stay:
         rest /= stay
     else:

@@ -18,7 +18,7 @@ USED, PIECES, LEFTS = 0, 1, 2
 
 
 class TilePlaces(NamedTuple):
-    """Of each tile: its position on both axes, what it costs a trip, and 1 if it counts where areas need a number of tiles."""
+    """Tiles: position on both axes, cost of a trip, and 1 if the tile counts where areas need a number of tiles."""
 
     x: Ints
     y: Ints
@@ -205,7 +205,7 @@ def _new_people(flows: CutFlows, flow: int, seen: Ints) -> int:
 
 @kernel
 def _spread_cost(flows: CutFlows, chosen: Ints, volume: int, cells: int, rules: CutRules, scratch: Scratch) -> int:
-    """Return what is lost when the volume of flows is spread evenly over cells; see `deviation.deviations`.
+    """Return the deviation when the volume of flows is spread evenly over cells; see `deviation.deviations`.
 
     Each group that has k people is spread on its own; the others are not published.
     """
@@ -223,7 +223,7 @@ def _spread_cost(flows: CutFlows, chosen: Ints, volume: int, cells: int, rules: 
 
 @kernel
 def _spread_cost_of_groups(flows: CutFlows, chosen: Ints, cells: int, rules: CutRules, scratch: Scratch) -> int:
-    """Return the sum over the groups with k people of what is lost in each."""
+    """Return the sum of the deviations of the groups with k people."""
     count_groups(flows, chosen, scratch)
     for flow in chosen:
         scratch.above[flows.group[flow]] = 0

@@ -113,22 +113,22 @@ def solve_exactly(
     for i in range(n):
         if not used.reached[i]:
             continue
-        # What q·A + p·S of the box must stay below: that of its best partition, and the slack that is left.
+        # The bound of q·A + p·S of the box: that of its best partition, and the slack that is left.
         most_a = best[2 * i] + slack.a - used.a[i]
         most_s = best[2 * i + 1] + slack.s - used.s[i]
-        whole = (allowed[i] & WHOLE) > 0
+        may_stay = (allowed[i] & WHOLE) > 0
         may_split = False
         for split in range(offsets[i], offsets[i + 1]):
             may_split |= (allowed[i] & kind[split]) > 0
         kept = states  # sums that are not final stay before the list of the box
         ends = np.empty(2 * (offsets[i + 1] - offsets[i]) + 2, np.int64)
         lists = 0
-        if whole or not may_split:
-            a, s = (cost[i], 0) if whole else (0, volume[i])
+        if may_stay or not may_split:
+            a, s = (cost[i], 0) if may_stay else (0, volume[i])
             if s <= budget and (not slack.bounded or sign_at(p, q, a - most_a, s - most_s) < 0):
                 state = grow(state, 4 * (kept + 1))
                 state[4 * kept], state[4 * kept + 1] = a, s
-                state[4 * kept + 2], state[4 * kept + 3] = (PUBLISH if whole else SUPPRESS) - 1, i
+                state[4 * kept + 2], state[4 * kept + 3] = (PUBLISH if may_stay else SUPPRESS) - 1, i
                 ends[0], ends[1] = kept, kept + 1
                 lists, kept = 1, kept + 1
         for split in range(offsets[i], offsets[i + 1]):

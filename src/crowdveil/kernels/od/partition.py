@@ -304,7 +304,7 @@ def _worth(i: int, split: int, cost: Ints, splits: Splits, allowed: Small, lost_
 @kernel
 def spend_slack(
     choice: Ints,
-    whole: Ints,
+    published: Ints,
     cost: Ints,
     splits: Splits,
     allowed: Small,
@@ -313,14 +313,14 @@ def spend_slack(
 ) -> tuple[Ints, int, int]:
     """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
-    Of each box the split into whole boxes counts that saves most cost for a suppressed trip. Boxes that come of it are split
-    again, until nothing more is suppressed. `whole` has the published boxes, and `choice` is changed. Returns the boxes that are
-    then published, those of `whole` first; and how many trips were spent and how much cost was saved before the last round.
+    For each box the split into whole boxes counts that saves most cost for a suppressed trip. The resulting boxes are split
+    again, until nothing more is suppressed; `choice` is changed. Returns the boxes that are then published, those of `published`
+    first; and how many trips were spent and how much cost was saved before the last round.
     """
     offsets, lost, link_offsets, link = splits.offsets, splits.lost, splits.link_offsets, splits.link
-    n, count, before = len(choice), len(whole), 0
+    n, count, before = len(choice), len(published), 0
     boxes, best, gain = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.float64)
-    boxes[:count] = whole
+    boxes[:count] = published
     spent_before, saved_before = 0, 0
     while True:
         queue, least = [(0.0, 0, 0) for _ in range(0)], rest  # an empty list of gain, box and entry

@@ -297,7 +297,7 @@ def refine_boxes(
         pieces = _add(pieces, parts, i, flows, tiles, rules, want_left, scratch)
     pieces, rest = _cut_pieces(pieces, flows, tiles, rules, rest, want_left, scratch)
     if rest > 0 and rules.multiplier > 0:
-        # What is left is spent on cuts that save less for a trip.
+        # Spend the rest on cuts that save less for a trip.
         any_gain = CutRules(rules.k, rules.tiles, rules.scale, rules.lost_cost, 0.0)
         pieces, rest = _cut_pieces(pieces, flows, tiles, any_gain, rest, want_left, scratch)
     return pieces

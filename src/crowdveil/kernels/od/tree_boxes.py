@@ -153,7 +153,7 @@ def build_boxes(
     origins, leaves = len(origin_tree.large_enough), len(destination_tree.anchor)
     search = begin_nodes(len(rows.tile), people, origin_tree, destination_tree)
     offsets = np.zeros(origins + 1, np.int64)
-    # Room for nearly all matrices: what is not written takes no memory, and copies for more room take time.
+    # Room for nearly all matrices: unwritten entries take no memory, and copies for more room take time.
     nodes = new_nodes(8 * len(rows.tile) + 2 * leaves)
     a = 0
     while a < origins:

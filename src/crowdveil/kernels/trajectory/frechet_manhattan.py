@@ -1,8 +1,8 @@
 """The Fréchet/Manhattan distance: couplings of two paths, distances from one path to many, their bounds, and means.
 
-A coupling walks along both paths from both first points to both last ones, by one step on either or both. Of those with the least
-longest distance between two points that meet, the distance is the least mean of what is between points that meet. Times do not
-count, but paths may be brought to the same moments first: where one has a point, the other gets one on its line.
+A coupling walks along both paths from both first points to both last ones, by one step on either or both. Among those with the
+least longest distance between two points that meet, the distance is the least mean distance between points that meet. Times do
+not count, but paths may be brought to the same moments first: where one has a point, the other gets one on its line.
 
 The one pass of the paper holds for each pair of points (i, j) the least longest distance I, and of one coupling up to there the
 sum M, the length L and the mean R = M / L. A pair may come after (i − 1, j − 1), (i − 1, j) or (i, j − 1): of those with
@@ -270,12 +270,12 @@ def mean_of_cluster(
         made, number, pairs = coupled_points((x, y, t, share), path_of(paths, others[member]), resampled, exact)
         own[:], met[:] = 0.0, 0
         for e in range(len(pairs)):
-            at, there = number[0, pairs[e, 0]], pairs[e, 1]
+            at, point = number[0, pairs[e, 0]], pairs[e, 1]
             if at >= 0:
                 # Sums are of differences, so that no digit is lost.
-                own[0, at] += made[3, there] - x[at]
-                own[1, at] += made[4, there] - y[at]
-                own[2, at] += made[5, there] - t[at]
+                own[0, at] += made[3, point] - x[at]
+                own[1, at] += made[4, point] - y[at]
+                own[2, at] += made[5, point] - t[at]
                 met[at] += 1
         for axis in range(3):
             total[axis] += weight[member + 1] * own[axis] / met
@@ -398,7 +398,7 @@ def _lower_bound_of(apart: Floats, rows: Ints, columns: Ints, near: Floats, so_f
         if rows[a] == 0:
             continue
         points += rows[a]
-        # What it costs to have come to this column or an earlier one; so it never rises from column to column.
+        # The cost of this column or an earlier one, so that it never rises from column to column.
         now = np.inf
         for b in range(SLICES):
             d = apart[a, b]
@@ -422,15 +422,15 @@ def _lower_bound_of(apart: Floats, rows: Ints, columns: Ints, near: Floats, so_f
 
 
 @kernel
-def _outer_distance(whole: Floats, i: int, j: int) -> float:
-    dx = max(max(whole[i, LEFT] - whole[j, RIGHT], whole[j, LEFT] - whole[i, RIGHT]), 0.0)
-    dy = max(max(whole[i, BELOW] - whole[j, ABOVE], whole[j, BELOW] - whole[i, ABOVE]), 0.0)
+def _outer_distance(outer_boxes: Floats, i: int, j: int) -> float:
+    dx = max(max(outer_boxes[i, LEFT] - outer_boxes[j, RIGHT], outer_boxes[j, LEFT] - outer_boxes[i, RIGHT]), 0.0)
+    dy = max(max(outer_boxes[i, BELOW] - outer_boxes[j, ABOVE], outer_boxes[j, BELOW] - outer_boxes[i, ABOVE]), 0.0)
     return math.sqrt(dx * dx + dy * dy)
 
 
 @kernel
 def distance_lower_bounds(
-    i: int, to: Ints, paths: Paths, boxes: Floats, whole: Floats, resampled: bool, limit: float, found: Floats
+    i: int, to: Ints, paths: Paths, boxes: Floats, outer_boxes: Floats, resampled: bool, limit: float, found: Floats
 ) -> None:
     """Return a lower bound of the distance of paths from one of them; infinite where that is above the limit."""
     apart, turned = np.empty((SLICES, SLICES)), np.empty((SLICES, SLICES))
@@ -438,7 +438,7 @@ def distance_lower_bounds(
     own = path_of(paths, i)
     for at in range(len(to)):
         j = to[at]
-        least = _outer_distance(whole, i, j)
+        least = _outer_distance(outer_boxes, i, j)
         if least <= limit * SURE + SURE_M:
             between_boxes(boxes[i], boxes[j], apart)
             _count(own, path_of(paths, j), resampled, counts)

@@ -1,6 +1,6 @@
 """The distance between trajectories in space and time, from one trajectory to many.
 
-Of two trajectories with p and q points, h = (p + q) / 2 pairs of points are taken (a half counts as one), spread evenly over
+Two trajectories with p and q points are compared by h = (p + q) / 2 pairs of points (a half counts as one), spread evenly over
 both, so that first points meet and last points meet. A pair is as far apart as its places, plus what the time between them is
 worth: λ times the mean speed of the two. The distance is the root of the mean square over the pairs.
 """
@@ -108,38 +108,21 @@ def remember(near_d: Floats, near_person: Ints, people: int, d: float, who: int)
 @kernel
 def nearest_people(found: Floats, to: Ints, person: Ints, own: int, skip: Mask, not_this: int, k: int) -> Ints:
     """Return the nearest trajectories until k people are among them, `own` first; by distance, then number."""
-    near_d, near_j = np.full(k, np.inf), np.full(k, -1, np.int64)
-    near_d[0], near_j[0] = -1.0, own
-    people = 1
-    for at in range(len(to)):
-        d, j = found[at], to[at]
-        if d == np.inf or skip[j] or j == own or j == not_this:
-            continue
-        if people == k and (d > near_d[k - 1] or (d == near_d[k - 1] and j > near_j[k - 1])):
-            continue
-        place = -1
-        for i in range(people):
-            if person[near_j[i]] == person[j]:
-                place = i
-                break
-        if place >= 0:
-            if near_d[place] < d or (near_d[place] == d and near_j[place] < j):
-                continue
-        else:
-            place = min(people, k - 1)
-            people = min(people + 1, k)
-        while place > 0 and (near_d[place - 1] > d or (near_d[place - 1] == d and near_j[place - 1] > j)):
-            near_d[place], near_j[place] = near_d[place - 1], near_j[place - 1]
-            place -= 1
-        near_d[place], near_j[place] = d, j
-    last_d, last_j = near_d[people - 1], near_j[people - 1]
-    members, count = np.empty(len(to) + 1, np.int64), 1
-    members[0] = own
-    for at in range(len(to)):
-        d, j = found[at], to[at]
+    order = np.argsort(to)
+    order = order[np.argsort(found[order], kind="mergesort")]
+    members, among = np.empty(len(to) + 1, np.int64), np.empty(k, np.int64)
+    members[0], among[0] = own, person[own]
+    count, end, people = 1, 1, 1
+    for at in order:
+        j = to[at]
+        if people == k or found[at] == np.inf:
+            break
         if skip[j] or j == own or j == not_this:
             continue
-        if d < last_d or (d == last_d and j <= last_j):
-            members[count] = j
-            count += 1
-    return members[:count].copy()
+        members[count] = j
+        count += 1
+        if not np.any(among[:people] == person[j]):
+            among[people] = person[j]
+            people += 1
+            end = count
+    return members[:end].copy()

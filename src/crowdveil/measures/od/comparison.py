@@ -21,7 +21,7 @@ _Values = TypeVar("_Values", Floats, Ints)
 
 
 class Baseline:
-    """What measures need of the original alone, by time step: made once for all releases that are compared with it."""
+    """Figures of the original alone, by time step, made once for all releases that are compared with it."""
 
     def __init__(self, flows: Flows) -> None:
         self.flows = flows
@@ -77,9 +77,9 @@ class OdComparison:
         listed = None
         if release.intervals is not None:
             check_windows(original, release)
-            given = original.t
+            steps_given = original.t
             original = original.with_steps(release.intervals.start)
-            listed, baseline = np.searchsorted(original.t, given), None
+            listed, baseline = np.searchsorted(original.t, steps_given), None
         row, twice = rows_met(original, release)
         return cls(original, release, None if twice else row, listed=listed, _baseline=baseline)
 

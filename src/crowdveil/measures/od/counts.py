@@ -43,8 +43,8 @@ def coverage(compared: OdComparison) -> Floats:
         return np.full(compared.groups, np.nan)
     inside = compared.row >= 0
     true = np.bincount(compared.row[inside], compared.original.volume[inside], len(compared.release))
-    held = (bounds.low <= true) & (true <= bounds.high)
-    return ratio(compared.of_rows(held.astype(np.int64)), compared.of_rows(np.ones(len(held), np.int64)))
+    holds = (bounds.low <= true) & (true <= bounds.high)
+    return ratio(compared.of_rows(holds.astype(np.int64)), compared.of_rows(np.ones(len(holds), np.int64)))
 
 
 def width(compared: OdComparison) -> Floats:

@@ -119,10 +119,10 @@ def record_linkage(compared: TrajectoryComparison, params: LinkageParams) -> Flo
     order, begin, end = _windows(compared, params, first)
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
-    there = (rank[compared.source] >= begin[which]) & (rank[compared.source] < end[which])
+    in_window = (rank[compared.source] >= begin[which]) & (rank[compared.source] < end[which])
     neighbors = NearestNeighbors(distance_of(compared, params), compared.published)
     least, count = neighbors.least(first, order, begin, end, compared.progress)
-    linked = there & (far == least[which]) & (count[which] > 0)
+    linked = in_window & (far == least[which]) & (count[which] > 0)
     return np.array([100 * float(np.sum(1 / count[which[linked]])) / n])
 
 

@@ -64,7 +64,7 @@ def measure_distortion(data: Trajectories, release: TrajectoryRelease, k: int | 
         "moved_m": group_quantiles(published.moved, person[release.source], k),
         "length_km": {
             "original": group_quantiles(before.meters / 1000, person, k),
-            "release": group_quantiles(after.meters / 1000, of, 1),  # what is published needs no group
+            "release": group_quantiles(after.meters / 1000, of, 1),  # published figures need no group
         },
         "speed_kmh": {
             "original": group_quantiles(*_speeds(before, person), k),

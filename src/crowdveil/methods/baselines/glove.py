@@ -131,17 +131,17 @@ class Clusters:
 
     def with_a_crowd(self) -> list[Ints]:
         """Return the flows of each cluster that reaches k."""
-        return [held for i, held in self.members.items() if not self.small[i]]
+        return [members for i, members in self.members.items() if not self.small[i]]
 
-    def _costs(self, mine: int, others: Ints) -> Floats:
+    def _costs(self, own: int, others: Ints) -> Floats:
         """Return what merging costs: the extent of the common box, or how much a trip's box grows on average."""
-        low, high = np.minimum(self.low[mine], self.low[others]), np.maximum(self.high[mine], self.high[others])
+        low, high = np.minimum(self.low[own], self.low[others]), np.maximum(self.high[own], self.high[others])
         common: Floats = (high - low).sum(axis=1)
         if self.params.cost == "extent":
             return common
-        own, theirs = (self.high[i] - self.low[i] for i in (mine, others))
-        growth = self.volume[mine] * (common - own.sum()) + self.volume[others] * (common - theirs.sum(axis=1))
-        trips = np.maximum(self.volume[mine] + self.volume[others], 1)  # weights may be rounded to nothing
+        extent, extents = (self.high[i] - self.low[i] for i in (own, others))
+        growth = self.volume[own] * (common - extent.sum()) + self.volume[others] * (common - extents.sum(axis=1))
+        trips = np.maximum(self.volume[own] + self.volume[others], 1)  # weights may be rounded to nothing
         mean: Floats = growth / trips
         return mean
 

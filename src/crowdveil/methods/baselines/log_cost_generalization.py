@@ -120,7 +120,9 @@ def run(
     made = PublishedGroups(paths, members, of_groups)
     left = without_outliers(data, made, params.suppress)
     published = np.isin([group.members[0] for group in groups], left.members)
-    return release_copies(left, _facts([group for group, so in zip(groups, published, strict=True) if so]))
+    return release_copies(
+        left, _facts([group for group, is_published in zip(groups, published, strict=True) if is_published])
+    )
 
 
 def _middles(sides: Floats) -> tuple[Floats, Floats, Floats]:
@@ -184,8 +186,8 @@ class LogCost:
         """Return the cost of a point that is left out, and the two weights."""
         x, y = (_public_length(side, PUBLIC_M) for side in (self.paths.x, self.paths.y))
         t = _public_length(self.paths.t, PUBLIC_S)
-        whole = self.space_weight * np.log((1.0 + x) * (1.0 + y)) + self.time_weight * np.log(1.0 + t)
-        return self.suppression * float(whole), self.space_weight, self.time_weight
+        largest = self.space_weight * np.log((1.0 + x) * (1.0 + y)) + self.time_weight * np.log(1.0 + t)
+        return self.suppression * float(largest), self.space_weight, self.time_weight
 
     def groups(
         self, person: Ints, k: int, growing: bool, rng: np.random.Generator, progress: Progress = no_progress

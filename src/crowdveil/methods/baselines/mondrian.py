@@ -59,15 +59,15 @@ def run(data: Flows, params: MondrianParams, rng: np.random.Generator, progress:
 def cut(data: Flows, k: int, step: int) -> Ints:
     """Return the cluster of each flow of a time step."""
     flows = step_flows(data, step)
-    todo, whole = [np.arange(len(flows.volume))], []
+    todo, final = [np.arange(len(flows.volume))], []
     while todo:
         rows = todo.pop()
         parts = halves(flows, rows, k)
         if parts:
             todo += parts
         else:
-            whole.append(rows)
-    return number_clusters(whole, len(flows.volume))
+            final.append(rows)
+    return number_clusters(final, len(flows.volume))
 
 
 def halves(flows: StepFlows, rows: Ints, k: int) -> list[Ints]:

@@ -106,7 +106,7 @@ def _swapped(
     """Return the new trajectory of each location, -1 where it has none; `group` is that of each trajectory."""
     trajectory = data.trajectory
     order, turn, draw = rng.permutation(len(data)), rng.permutation(data.points), rng.random(data.points)
-    given, left = np.full(data.points, -1), group[trajectory] >= 0
+    new_trajectory, left = np.full(data.points, -1), group[trajectory] >= 0
     points = _Points(*data.xy, data.t, trajectory, owner[trajectory])
     seeds = np.lexsort((turn, order[trajectory], group[trajectory]))
     for here in np.split(seeds, np.flatnonzero(np.diff(group[trajectory[seeds]])) + 1):
@@ -119,10 +119,10 @@ def _swapped(
                 continue
             drawn = chosen[np.argsort(draw[chosen])]
             if params.permutation == "circle":
-                given[drawn] = trajectory[np.roll(drawn, -1)]
+                new_trajectory[drawn] = trajectory[np.roll(drawn, -1)]
             else:
-                given[chosen] = trajectory[drawn]
-    return given
+                new_trajectory[chosen] = trajectory[drawn]
+    return new_trajectory
 
 
 class _Points(NamedTuple):

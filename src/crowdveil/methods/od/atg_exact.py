@@ -121,7 +121,7 @@ def by_origin(boxes: BoxSpace, budget: Budgeted, *, exact: bool) -> BoxSolution:
 
 def exactly(boxes: BoxSpace, budget: int, near: BoxSolution) -> Ints:
     """Return the cheapest partition within a budget."""
-    boxes.spend_slack(near, budget - near.suppressed)  # what is left to find is less then
+    boxes.spend_slack(near, budget - near.suppressed)  # then less is left to find
     choice, exact = boxes.solve_exactly(near, near.choice, budget, MAX_STATES)
     if not exact:
         raise InputError(

@@ -86,7 +86,7 @@ class LaplaceParams(Params):
     trips_per_person: int = Field(1, ge=1, le=1000)
     """Trips of a person that are kept; where people are not known, trips that are protected together."""
     unit: Literal["person-step", "person"] = "person-step"
-    """What is protected: a person in each time step, or a person in the whole release."""
+    """The protected unit: a person in each time step, or a person in the whole release."""
     min_volume: MinVolume = "auto"
     """Smallest noisy volume that is published; auto is 0.65 ln(pairs of tiles) trips_per_person / epsilon."""
 
@@ -104,7 +104,7 @@ class LaplaceParams(Params):
         return round(self.epsilon * steps, 6)
 
     def threshold(self, cells: int) -> int:
-        """Return the smallest volume that is published of a matrix with so many cells."""
+        """Return the smallest published volume of a matrix with a number of cells."""
         if self.min_volume != "auto":
             return self.min_volume
         return max(1, math.ceil(AUTO_SHARE * math.log(max(cells, 1)) / float(self.rate)))

@@ -96,9 +96,9 @@ def run(
 ) -> TrajectoryRelease:
     """Swap locations in clusters, then break rare steps."""
     owner = owners(data, params.count_trajectories)
-    given = _swapped(data, params, owner, rng, progress)
-    given = remove_rare_steps(data, given, owner, params.min_people, params.tile_size_m)
-    release, points = release_of_points(data, given)
+    new_trajectory = _swapped(data, params, owner, rng, progress)
+    new_trajectory = remove_rare_steps(data, new_trajectory, owner, params.min_people, params.tile_size_m)
+    release, points = release_of_points(data, new_trajectory)
     return with_linkage(data, release, points, rng)
 
 
@@ -111,7 +111,7 @@ def _swapped(
     n, order = data.points, grid.order
     trajectory, cell_of, draw = data.trajectory[order], row_slices(grid.cell_offsets), rng.random(n)
     points = GridPoints(x[order], y[order], data.t[order], trajectory, owner[trajectory], draw)
-    slab_of, seed, given = row_slices(grid.slab_offsets)[cell_of], rng.permutation(n), np.full(n, -1)
+    slab_of, seed, new_trajectory = row_slices(grid.slab_offsets)[cell_of], rng.permutation(n), np.full(n, -1)
     slots = CellSlots(cell_of, grid.cell_offsets[1:].copy(), np.arange(n), np.arange(n))
     people = int(owner.max(initial=-1)) + 1
     buffers = SwapBuffers(
@@ -120,10 +120,10 @@ def _swapped(
     radii = SwapRadii(params.min_radius_m, params.max_radius_m, float(params.min_time_s), float(params.max_time_s))
     for low in range(0, n, BATCH):
         high = min(low + BATCH, n)
-        swap_locations(low, high, params.k, radii, grid, slab_of, points, seed, slots, buffers, given)
+        swap_locations(low, high, params.k, radii, grid, slab_of, points, seed, slots, buffers, new_trajectory)
         progress(high, n)
     by_point = np.empty(n, np.int64)
-    by_point[grid.order] = given
+    by_point[grid.order] = new_trajectory
     return by_point
 
 

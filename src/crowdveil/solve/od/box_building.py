@@ -47,13 +47,13 @@ def build_bounded_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) 
     """
     with suppress(TooManyBoxesError):
         return matrix, build_matrix_boxes(matrix, k, origins_first=origins_first)
-    whole = matrix.system
-    block = int(whole.origins.regions.size[-1])
-    best = replace(matrix, system=whole.with_blocks(block))
+    system = matrix.system
+    block = int(system.origins.regions.size[-1])
+    best = replace(matrix, system=system.with_blocks(block))
     built = build_matrix_boxes(best, k)
     while block > BLOCK_FACTOR:
         block //= BLOCK_FACTOR
-        finer = replace(matrix, system=whole.with_blocks(block))
+        finer = replace(matrix, system=system.with_blocks(block))
         growth = (finer.system.origins.large_enough.sum() / best.system.origins.large_enough.sum()) ** 2
         if GROWTH_MARGIN * growth * _words(built) > MAX_WORDS:
             break
@@ -117,8 +117,8 @@ def build_given_origins(matrix: Matrix, origins: Ints, k: int, scale: int = 1) -
     if count == 1:
         return BuiltBoxes(boxes, splits, cost)
     total, lost = matrix.total, matrix.total - boxes.volume[top].sum()
-    whole = (tree.root, system.destinations.tree.root, total, total, len(rows.tile))
-    boxes = BoxArrays(*(np.append(column, value) for column, value in zip(boxes, whole, strict=True)))
+    map_box = (tree.root, system.destinations.tree.root, total, total, len(rows.tile))
+    boxes = BoxArrays(*(np.append(column, value) for column, value in zip(boxes, map_box, strict=True)))
     ends = len(splits.kind) + 1, len(splits.link) + len(top)
     more = (ends[0], BY_ORIGIN, lost, ends[1], top)
     splits = Splits(*(np.append(column, value) for column, value in zip(splits, more, strict=True)))

@@ -30,8 +30,8 @@ def release_fixed_boxes(
     areas, boxes = partition.areas, len(partition)
     first, last = (frozen(a, np.int64) for a in partition.boxes_of(step_class))
     rows = Rows(first, last, partition.origin, partition.destination)
-    made_of = areas.offsets, areas.tiles, len(data.zones)
-    box, twice = assign_rows(data.offsets, data.origin, data.destination, rows, *made_of)
+    tiles_of_areas = areas.offsets, areas.tiles, len(data.zones)
+    box, twice = assign_rows(data.offsets, data.origin, data.destination, rows, *tiles_of_areas)
     if twice:
         raise InputError("partition", "its boxes overlap. Give one whose boxes are disjoint.")
     inside = np.flatnonzero(box >= 0)

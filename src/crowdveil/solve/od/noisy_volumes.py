@@ -1,4 +1,4 @@
-"""Noisy volumes: limits of the trips of each person, and confidence bounds of what is published."""
+"""Noisy volumes: limits of the trips of each person, and confidence bounds of published volumes."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class StableProblem:
     k
         Smallest crowd.
     objective
-        What is minimized.
+        The quantity to minimize.
     max_suppressed
         From the volume of the time steps with at least k people, the trips of it that may be suppressed.
     refinement
@@ -79,7 +79,7 @@ class StableProblem:
         return BoxSpace.of(sum_steps(self.data), 0, self.system, self.k)
 
     def add_up(self, base: BoxSpace, steps: Ints) -> StepSums:
-        """Add up what each box publishes in some time steps, and what it costs."""
+        """Add up the published trips of each box in some time steps, and their cost."""
         regions = len(self.system.destinations.cost)
         keys = base.origin * regions + base.destination
         order = np.argsort(keys)
@@ -99,9 +99,15 @@ class StableProblem:
             fill_step(frozen(listed, np.int64), boxes, base.splits, volume, cells)
             total += volume
             if self.objective == "reconstruction":
-                held = np.flatnonzero(volume)
-                columns = (base.origin[held], base.destination[held], volume[held], volume[held], cells[held])
-                cost[held] += box_deviations(matrix, type(boxes)(*(frozen(c, np.int64) for c in columns)))
+                published = np.flatnonzero(volume)
+                columns = (
+                    base.origin[published],
+                    base.destination[published],
+                    volume[published],
+                    volume[published],
+                    cells[published],
+                )
+                cost[published] += box_deviations(matrix, type(boxes)(*(frozen(c, np.int64) for c in columns)))
         if self.objective != "reconstruction":
             sides = self.system.origins.cost[base.origin] + self.system.destinations.cost[base.destination]
             cost = sides * total

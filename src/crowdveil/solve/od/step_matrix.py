@@ -23,7 +23,7 @@ class Matrix:
     Attributes
     ----------
     system
-        The regions that it is to be cut into.
+        The regions that boxes are made of.
     offsets, leaving
         The rows of each origin tile, and the trips that leave it.
     destination

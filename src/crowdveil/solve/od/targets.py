@@ -100,7 +100,7 @@ class Targets:
             return lambda matrix: target_volumes(self.k, matrix.total)
         if self.wanted == "sample":
             found = self._from_sample(data, system)
-            # What worked for the sample may not for a thinner matrix: larger origins do.
+            # The target of the sample may be too small for a thinner matrix: larger origins work.
             return lambda matrix: [found, *(t for t in target_volumes(self.k, matrix.total) if t > found)]
         return lambda matrix: [float(self.wanted)]
 

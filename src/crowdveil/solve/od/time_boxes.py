@@ -54,7 +54,7 @@ class AdaptiveProblem:
     k
         Smallest crowd.
     objective
-        What is minimized.
+        The quantity to minimize.
     """
 
     data: Flows
@@ -99,7 +99,7 @@ class _Builder:
         problem, tree = self.problem, self.tree
         low, high = problem.windows.steps_of(int(tree.first[node]), int(tree.last[node]))
         parts = [self.nodes[c] for c in tree.parts(node).tolist()]
-        held = [part for part in parts if len(part.number)]
+        with_boxes = [part for part in parts if len(part.number)]
         trips = [c for c in tree.parts(node).tolist() if problem.windows.steps_of(tree.first[c], tree.last[c])[1]]
         if low == high:
             self.nodes.append(_EMPTY)
@@ -112,7 +112,7 @@ class _Builder:
         if len(boxes.volume) == 0:
             self.nodes.append(_EMPTY)
             return
-        self._append(node, matrix, boxes, splits, held, divided=len(parts) > 0)
+        self._append(node, matrix, boxes, splits, with_boxes, divided=len(parts) > 0)
 
     def _append(
         self, node: int, matrix: Matrix, boxes: BoxArrays, splits: Splits, parts: list[_NodeBoxes], *, divided: bool
@@ -138,7 +138,7 @@ class _Builder:
         self.made += len(new)
 
     def _cost(self, matrix: Matrix, boxes: BoxArrays, steps: int) -> Ints:
-        """Return what it costs to publish each box of an interval of so many time steps."""
+        """Return the cost of publishing each box of an interval of a number of time steps."""
         if self.problem.objective == "reconstruction":
             return box_deviations(matrix, boxes, steps)
         system, weight = self.problem.system, self.problem.windows.step_weight
@@ -160,7 +160,7 @@ class _Builder:
         allowed[~(system.origins.small_enough[origin] & system.destinations.small_enough[destination])] -= WHOLE
         if len(roots) > 1:
             # A box of the whole window, which can only be split into its longest intervals.
-            whole = (
+            window = (
                 origin[roots[0]],
                 destination[roots[0]],
                 volume[roots].sum(),
@@ -168,7 +168,7 @@ class _Builder:
                 cost[roots].sum(),
             )
             origin, destination, volume, crowd, cost = (
-                np.append(c, x) for c, x in zip((origin, destination, volume, crowd, cost), whole, strict=True)
+                np.append(c, x) for c, x in zip((origin, destination, volume, crowd, cost), window, strict=True)
             )
             node, allowed = np.append(node, _NO_NODE), np.append(allowed, np.int8(BY_TIME))
             splits = _with_split(splits, roots)
@@ -268,9 +268,9 @@ class TimeBoxSpace(BoxSpace):
         # Parts of a box follow one another in time: the part that holds a linked box is the last that begins before it.
         covered = np.zeros(len(node), np.bool_)
         for at in range(len(split)):
-            mine = self.tree.first[node[part_offsets[at] : part_offsets[at + 1]]]
-            held = starts[link_offsets[at] : link_offsets[at + 1]]
-            covered[part_offsets[at] + np.searchsorted(mine, held, side="right") - 1] = True
+            parts_of_box = self.tree.first[node[part_offsets[at] : part_offsets[at + 1]]]
+            linked = starts[link_offsets[at] : link_offsets[at + 1]]
+            covered[part_offsets[at] + np.searchsorted(parts_of_box, linked, side="right") - 1] = True
         box = np.repeat(split, np.diff(part_offsets))
         return box[~covered], node[~covered]
 
@@ -278,7 +278,7 @@ class TimeBoxSpace(BoxSpace):
 class AdaptiveRelease(NamedTuple):
     """How a release with intervals is made.
 
-    How many trips of a volume may be suppressed, what becomes of small flows, and how boxes are cut again, if they are.
+    How many trips of a volume may be suppressed, how small flows are reported, and how boxes are cut again, if they are.
     """
 
     max_suppressed: Callable[[int], int]
@@ -363,10 +363,10 @@ def as_steps(data: Flows, release: FlowRelease, k: int) -> FlowRelease:
 
     Trips with weights are rounded in each window, so that their rows keep their intervals.
     """
-    held = release.intervals
-    if held is None or data.weight is not None or np.any(held.steps > 1):
+    slots = release.intervals
+    if slots is None or data.weight is not None or np.any(slots.steps > 1):
         return release
-    step = np.searchsorted(data.t, held.t)
+    step = np.searchsorted(data.t, slots.t)
     order = np.argsort(step, kind="stable")
     columns = {name: getattr(release, name)[order] for name in ("origin", "destination", "volume", "people", "state")}
     by_step = replace(

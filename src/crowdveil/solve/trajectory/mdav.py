@@ -118,10 +118,10 @@ class _Search:
 
     def from_center(self, left: Ints, aggregation: CenterAggregation) -> Floats:
         """Return the distance of some trajectories from the mean of them, or from the one nearest to it, in meters."""
-        those = self.number[left]
-        found = self.distance.between(mean_path(those, self.distance.paths.points), those)
+        trajectories = self.number[left]
+        found = self.distance.between(mean_path(trajectories, self.distance.paths.points), trajectories)
         if aggregation == "closest-trajectory":
-            found = self.distance.from_one(int(those[int(np.argmin(found))]), those)
+            found = self.distance.from_one(int(trajectories[int(np.argmin(found))]), trajectories)
         return found
 
     def around(self, seed: int, taken: Mask, person: Ints, k: int, farthest: bool) -> tuple[int, Ints, Floats]:

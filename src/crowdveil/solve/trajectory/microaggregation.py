@@ -39,7 +39,7 @@ def without_outliers(data: Trajectories, groups: PublishedGroups, share: float, 
 
 
 def _distortion(data: Trajectories, groups: PublishedGroups, weight: float) -> Floats:
-    """Return the mean squared distance of the members of each group from what is published for them."""
+    """Return the mean squared distance of the members of each group from their published trajectory."""
     distance = SpatioTemporal.of(Paths.of(data), weight)
     near = NearestNeighbors(distance, plane_paths(data, groups.made))
     far = near.pairs(distance, row_slices(groups.offsets), groups.members)
@@ -78,7 +78,7 @@ def release_groups(
     """Publish one copy of the trajectory of its group for each trajectory that has one (not -1).
 
     Up to a share `suppress` of the trajectories is suppressed, in whole groups with the largest distortion. With `time_weight`
-    what is nearest to the mean of a group is found by the spatio-temporal distance with this weight of time.
+    the members nearest to the mean of a group are found by the spatio-temporal distance with this weight of time.
     """
     members, offsets = group_members(group)
     nearest = distance if time_weight is None else make_distance(distance.paths, "spatiotemporal", time_weight)

@@ -102,8 +102,8 @@ class PathTree:
         wide = radius * SURE + SURE_M
         which, piece = self.boxes.query(shapely.box(x - wide, y - wide, x + wide, y + wide))
         first, last = self.legs[self.pieces[piece], 2], self.legs[self.pieces[piece + 1] - 1, 5]
-        there = (first <= end[which]) & (last >= begin[which])
-        which, piece = which[there], piece[there]
+        meets = (first <= end[which]) & (last >= begin[which])
+        which, piece = which[meets], piece[meets]
         rows, ends = take_slices(self.pieces, piece)
         which = np.repeat(which, np.diff(ends))
         met = sometime(self.legs, rows, which, *asked)

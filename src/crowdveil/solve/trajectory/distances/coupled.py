@@ -34,7 +34,7 @@ class FrechetManhattan:
     The text of the paper says that a pair of points may follow on all pairs before it that lead to an optimal coupling, and that
     its M is the least M / L of them. Its program (lines 17 to 29) lets it follow on all whose longest distance is at
     most its own, or else on those with the least one, and adds its own distance to the M of that with the least M / L: only that
-    gives a mean, and it is what is done here.
+    gives a mean, and so it is done here.
 
     Both choose by the mean up to the pair before, which need not lead to the least mean of the whole, and among couplings with
     the least longest distance up to there, where the definition asks for the least one of the whole. So one pass is never below
