@@ -117,10 +117,10 @@ def connected(position: Floats, near: list[Ints]) -> csr_matrix:
         if parts == 1:
             return graph
         for here in range(parts):
-            mine, others = np.flatnonzero(part == here), np.flatnonzero(part != here)
-            far, found = cKDTree(position[others]).query(position[mine], p=1)
+            own, others = np.flatnonzero(part == here), np.flatnonzero(part != here)
+            far, found = cKDTree(position[others]).query(position[own], p=1)
             at = int(np.argmin(far))
-            first, second = np.append(first, mine[at]), np.append(second, others[found[at]])
+            first, second = np.append(first, own[at]), np.append(second, others[found[at]])
 
 
 METHOD = Method(

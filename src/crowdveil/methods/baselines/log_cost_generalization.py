@@ -17,9 +17,9 @@ Notes
 -----
 Points of two trajectories are matched one to one, in order, and each match becomes the box around both. A box costs
 `space_weight` times the logs of its lengths east and north, in meters, plus `time_weight` times the log of its length in
-seconds; each log is of 1 + the length, so that a box without extent costs nothing. A point without a match is removed, at the
+seconds; each log is of 1 + the length, so a box without extent costs nothing. A point without a match is removed, at the
 cost of a box as large as all the data, times `suppression_cost`: with 1, the default, a match never
-costs more than removing one of its points, so that points are removed only where that makes other matches better. With less,
+costs more than removing one of its points, so points are removed only where that makes other matches better. With less,
 points far from any match are removed as outliers. The smallest cost of all matchings is the log cost of the two.
 
 A random trajectory takes the one with the smallest cost, and so on until the group has k people, a person with several
@@ -82,7 +82,7 @@ Costs = tuple[float, float, float]
 CHUNKS = 12
 """Runs of boxes that a sequence is summarized by, at most."""
 SURE, SURE_COST = 1 + 1e-12, 1e-9
-"""Bounds are this much wider, so that rounding never makes them narrower."""
+"""Bounds are widened by this share and this cost, more than rounding errors."""
 PUBLIC_M, PUBLIC_S = 10_000.0, 3_600.0
 """Meters and seconds that the lengths of a box around all the data are rounded up by: no outermost point decides a cost."""
 

@@ -19,7 +19,7 @@ exceed. Flows with x ≤ median go to one side; if that leaves a side with fewer
 cluster stays whole, without trying another dimension.
 
 The areas of a row are all tiles with centroids in the rectangle around the origins of a cluster, and around its destinations.
-Cuts separate centroids, so that these boxes of tile pairs do not overlap and have no flow of another cluster. The paper counts
+Cuts separate centroids, so these boxes of tile pairs do not overlap and have no flow of another cluster. The paper counts
 all tiles whose outlines intersect the rectangle; such areas would overlap, and are not published. A tight rectangle reveals
 that a trip begins or ends at each of its edges.
 

@@ -14,7 +14,7 @@ The column of users names people. Without it k counts trips.
 Notes
 -----
 The constrained optimum that `atg-dual` approximates, by dynamic programming over lists of (cost, suppressed volume), one list a
-box, without dominated states. The multiplier of `atg-dual` excludes states that cannot improve on its result, so that lists stay
+box, without dominated states. The multiplier of `atg-dual` excludes states that cannot improve on its result, so lists stay
 short. The manifest has the gap of `atg-dual`.
 
 With `scope = origin` each origin is solved on its own and may suppress its share of its volume; origins that do not reach k are

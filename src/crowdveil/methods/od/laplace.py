@@ -33,7 +33,7 @@ random; repeated trips of a person between the same tiles in a time step count o
 draw of a person depends on that person's own trips, so that one person more or less changes no trip of another.
 
 Every row has 95 % confidence bounds of its volume (`volume_low`, `volume_high`). They follow from the noisy volume, the noise and
-the threshold alone, so that they cost no privacy, and hold among the published volumes, which were chosen by their noise too: a
+the threshold alone, so they cost no privacy, and hold among the published volumes, which were chosen by their noise too: a
 volume near the threshold may be nothing but noise, and its lower bound is 0. The manifest states the unit and the period of the
 guarantee, and the width of bounds that hold before that choice: of a single pair, and of all pairs of a time step at once.
 

@@ -12,13 +12,13 @@ Assumptions
 -----------
 The column of users names people. Without it, or with `count_trajectories`, k counts trajectories. A segment is one of k people's;
 a whole trajectory is not. An adversary may link segments by continuity, where one ends and the next begins: groups change from
-segment to segment, so that two linked segments are together of fewer than k people, perhaps of one. How often that succeeds is
+segment to segment, so two linked segments are together of fewer than k people, perhaps of one. How often that succeeds is
 measured, and is in the manifest. Where that is too often, take `microaggregation`.
 
 Notes
 -----
 Trajectories are cut at multiples of `segment_s` of the clock (UTC), at positions on the straight line between points. Segments
-are near others in place and time more often than whole trajectories are, so that less is lost, most with trajectories of an
+are near others in place and time more often than whole trajectories are, so less is lost, most with trajectories of an
 hour and more. Groups are made as in `microaggregation`, with segments in place of trajectories; a person with several segments
 counts once in a group. Each group has its own members, whatever groups the other segments of a trajectory are in.
 

@@ -13,7 +13,7 @@ Assumptions
 -----------
 A published trajectory runs near the one that it replaces, point by point within twice the largest radii: many known points of a
 person may re-identify it by its shape, although none of its points is true; of a day of San Francisco's cabs a third can be
-re-identified so at k = 10. Exact locations and times stay, so that a visit of some person is visible. A trajectory inside one
+re-identified so at k = 10. Exact locations and times stay, so a visit of some person is visible. A trajectory inside one
 square makes no step, and has no guarantee.
 
 Notes

@@ -42,7 +42,7 @@ def build_bounded_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) 
     """Build all boxes of a matrix; return it with the regions that were used.
 
     Where all dyadic regions have too many boxes, regions of few tiles are halved in one direction only: first all, as in a
-    tree, then smaller and smaller ones while their boxes are few enough. That depends on this matrix alone, so that a time step
+    tree, then smaller and smaller ones while their boxes are few enough. That depends on this matrix alone, so a time step
     has the same boxes alone and among others.
     """
     with suppress(TooManyBoxesError):

@@ -223,7 +223,7 @@ class BoxSpace:
     def solve_for_budget(self, budget: int, near: Fraction | None = None) -> BoxSolution:
         """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`.
 
-        It is that of a higher multiplier where a suppressed trip is worth more than the budget asks for, so that less is
+        It is that of a higher multiplier where a suppressed trip is worth more than the budget asks for, so less is
         suppressed than may be. Raise BudgetError if no partition keeps the budget.
         """
         n, unsplit = len(self), Fraction(int(self.cost[-1]), max(int(self.volume[-1]), 1))

@@ -190,7 +190,7 @@ def _halved(tiles: Ints, place: Ints, span: int) -> tuple[Ints, Ints] | None:
 
 
 def _ordered(found: list[Ints], halves: list[list[tuple[int, int]]]) -> DyadicRegions:
-    """Put smaller regions first, so that halves come before what they are halves of."""
+    """Put smaller regions first: halves come before the regions that they are halves of."""
     size = np.array([len(tiles) for tiles in found])
     order = np.argsort(size, kind="stable")
     rank = np.empty(len(order), np.int64)

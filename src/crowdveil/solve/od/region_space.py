@@ -243,7 +243,7 @@ def _joins(tree: Hierarchy) -> Ints:
 def join_table(join: Ints) -> tuple[Ints, Ints]:
     """Build the table in which the lowest common ancestor of two leaves is looked up.
 
-    `join` has the lowest common ancestor of each leaf and the next. In post-order ancestors have larger numbers, so that
+    `join` has the lowest common ancestor of each leaf and the next. In post-order ancestors have larger numbers, so
     of two leaves it is the largest between them: the table has the largest of 1, 2, 4, … in a row, one row after the other,
     and the second array the exponent of the longest row that fits into each length.
     """

@@ -166,7 +166,7 @@ def origins_near(matrix: Matrix, volume: float) -> Ints:
 def target_volumes(k: int, volume: int) -> list[float]:
     """List the target volumes to choose from: round numbers from k to the first above twice the volume of the matrix.
 
-    They do not depend on the volume itself, so that the one that is chosen, which is published, does not disclose it.
+    They do not depend on the volume itself: the chosen one, which is published, does not disclose it.
     """
     round_numbers = [x * 10**e for e in range(20) for x in _SERIES]
     return [

@@ -60,7 +60,7 @@ class Grouping:
 
         Parts are lists of trajectories, rising, and no person is in two of them. In each, the farthest trajectory r from the
         center and the farthest one s from r each gather the nearest ones until k people are together, while at least 3k people
-        are left; then r alone, while there are 2k. A group takes no more than k people, so that the rest has k to 2k − 1, and
+        are left; then r alone, while there are 2k. A group takes no more than k people, so the rest has k to 2k − 1, and
         is one group. Of equal distances the trajectory with the smaller number counts.
         """
         group, before, total = np.full(len(self.person), -1, np.int64), 0, sum(map(len, parts))

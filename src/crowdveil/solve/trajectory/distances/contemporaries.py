@@ -73,7 +73,7 @@ class Contemporaries:
         row = csr_array((first[reached], reached.astype(np.int32), np.array([0, len(reached)], np.int32)), shape=(1, n))
         graph = vstack([self.graph, row], format="csr")
         graph.resize((n + 1, n + 1))
-        # No way from it comes back to it, so that its edges are needed in one direction only.
+        # No way from it comes back to it, so its edges are needed in one direction only.
         found: Floats = dijkstra(graph, indices=n)[to]
         return found
 
