@@ -86,7 +86,7 @@ def generalization(flows: Any, release: Any, size: Any) -> float:
 def compare(name: str, flows: Any) -> dict[str, float]:
     """All methods on a data set; Ḡ of joint with dyadic splits over that of the best rival, in three ways."""
     import crowdveil
-    from crowdveil.measures.od.boxes import tiles_met
+    from crowdveil.measures.od.generalization import tiles_met
 
     errors, met, took = {}, {}, {}
     for label, (method, parameters) in {**OURS, **RIVALS}.items():

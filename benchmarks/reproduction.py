@@ -190,7 +190,7 @@ def impossible() -> None:
 
 def scores(method: str, flows: Any) -> dict[str, Any]:
     """The measures of a method on a data set, and its seconds a matrix; glove-sk on the first matrix alone."""
-    from crowdveil.measures.od.boxes import tiles_met
+    from crowdveil.measures.od.generalization import tiles_met
     from crowdveil.verbs.measure import measure
 
     if method == "glove-sk":

@@ -53,34 +53,26 @@ METHODS: dict[str, str] = {
 ENTRY_POINTS = "crowdveil.methods"
 MEASURE_POINTS, ANALYSIS_POINTS = "crowdveil.measures", "crowdveil.analyses"
 
-_MEASURES_OF: dict[str, tuple[str, ...]] = {
-    "od.generalization": ("generalization", "generalization-cost"),
-    "od.boxes": ("generalization-boxes",),
-    "od.duration": ("mean-duration", "generalization-by-duration"),
-    "od.area": ("origin-area", "destination-area", "origin-tiles", "destination-tiles"),
-    "od.suppression": ("suppressed",),
-    "od.reconstruction": ("reconstruction-error", "distribution-distance"),
-    "od.similarity": ("common-part", "cosine-distance", "jensen-shannon"),
-    "od.margins": ("origin-margin", "destination-margin"),
-    "od.closeness": ("t-closeness",),
-    "od.confidence": ("confidence-coverage", "confidence-width"),
-    "od.trip_length": ("trip-length",),
-    "od.counts": ("areas", "flows"),
-    "trajectory.range_queries": ("sid", "aid"),
-    "trajectory.rmse": ("rmse", "rmse-document", "normalized-rmse"),
-    "trajectory.record_linkage": ("record-linkage",),
-    "trajectory.propensity": ("propensity-score",),
-    "trajectory.removed": ("trajectories-removed", "locations-removed"),
-    "trajectory.mobility": (
-        "visits-per-location",
-        "straight-line-distance",
-        "uncorrelated-location-entropy",
-        "random-location-entropy",
-        "mean-square-displacement",
-    ),
-}
-"""The measures of each module, which lists their records in `MEASURES`."""
-MEASURES = {name: f"crowdveil.measures.{module}" for module, names in _MEASURES_OF.items() for name in names}
+_MEASURES_OF: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("od.generalization", ("generalization", "generalization-cost", "generalization-boxes", "mean-duration",
+                           "generalization-by-duration", "origin-area", "destination-area", "origin-tiles",
+                           "destination-tiles")),
+    ("od.counts", ("suppressed",)),
+    ("od.reconstruction", ("reconstruction-error", "distribution-distance", "common-part", "cosine-distance",
+                           "jensen-shannon", "origin-margin", "destination-margin")),
+    ("od.closeness", ("t-closeness",)),
+    ("od.counts", ("confidence-coverage", "confidence-width")),
+    ("od.reconstruction", ("trip-length",)),
+    ("od.counts", ("areas", "flows")),
+    ("trajectory.range_queries", ("sid", "aid")),
+    ("trajectory.distances", ("rmse", "rmse-document", "normalized-rmse", "record-linkage")),
+    ("trajectory.propensity", ("propensity-score",)),
+    ("trajectory.distortion", ("trajectories-removed", "locations-removed")),
+    ("trajectory.mobility", ("visits-per-location", "straight-line-distance", "uncorrelated-location-entropy",
+                             "random-location-entropy", "mean-square-displacement")),
+)  # fmt: skip
+"""The measures of each module, which lists their records in `MEASURES`, in their displayed order."""
+MEASURES = {name: f"crowdveil.measures.{module}" for module, names in _MEASURES_OF for name in names}
 """The module of each measure."""
 
 ANALYSES: dict[str, str] = {
@@ -93,27 +85,27 @@ ANALYSES: dict[str, str] = {
 """The module of each analysis; its name is its command in `crowdveil analyze`."""
 
 ATTACKS: dict[str, str] = {
-    "location": "crowdveil.attacks.trajectory.location",
-    "sequence": "crowdveil.attacks.trajectory.sequence",
-    "time": "crowdveil.attacks.trajectory.time",
-    "unique-location": "crowdveil.attacks.trajectory.unique_location",
-    "frequency": "crowdveil.attacks.trajectory.frequency",
-    "probability": "crowdveil.attacks.trajectory.probability",
-    "proportion": "crowdveil.attacks.trajectory.proportion",
-    "home-work": "crowdveil.attacks.trajectory.home_work",
-    "dominance": "crowdveil.attacks.dominance",
-    "minimum-group-size": "crowdveil.attacks.od.minimum_group_size",
-    "singleton-margins": "crowdveil.attacks.od.singleton_margins",
-    "differencing": "crowdveil.attacks.od.differencing",
-    "homogeneity": "crowdveil.attacks.od.homogeneity",
-    "releases": "crowdveil.attacks.od.releases",
+    "location": "crowdveil.attacks.background_knowledge:LOCATION",
+    "sequence": "crowdveil.attacks.background_knowledge:SEQUENCE",
+    "time": "crowdveil.attacks.background_knowledge:TIME",
+    "unique-location": "crowdveil.attacks.background_knowledge:UNIQUE_LOCATION",
+    "frequency": "crowdveil.attacks.background_knowledge:FREQUENCY",
+    "probability": "crowdveil.attacks.background_knowledge:PROBABILITY",
+    "proportion": "crowdveil.attacks.background_knowledge:PROPORTION",
+    "home-work": "crowdveil.attacks.background_knowledge:HOME_WORK",
+    "dominance": "crowdveil.attacks.dominance:ATTACK",
+    "minimum-group-size": "crowdveil.attacks.od.published:MINIMUM_GROUP_SIZE",
+    "singleton-margins": "crowdveil.attacks.od.published:SINGLETON_MARGINS",
+    "differencing": "crowdveil.attacks.od.differencing:ATTACK",
+    "homogeneity": "crowdveil.attacks.od.homogeneity:ATTACK",
+    "releases": "crowdveil.attacks.od.releases:ATTACK",
 }
-"""The module of each attack: first those on trajectories, then those on a release of flows, then on several."""
+"""The module and the record of each attack: first those on trajectories, then those on a release of flows, then on several."""
 EXPERIMENTS: dict[str, str] = {
-    "trajectory-recovery": "crowdveil.experiments.trajectory_recovery",
-    "destination-belief": "crowdveil.experiments.destination_belief",
+    "trajectory-recovery": "crowdveil.experiments.trajectory_recovery:ATTACK",
+    "destination-belief": "crowdveil.experiments.destination_belief:ATTACK",
 }
-"""The module of each attack of a paper that runs by its name alone, and not with all others."""
+"""The module and the record of each attack of a paper that runs by its name alone, and not with all others."""
 
 
 _Record = TypeVar("_Record")
@@ -202,9 +194,11 @@ def all_attacks() -> dict[str, Attack]:
 
 def find_attack(name: str) -> Attack:
     """Return an attack by its name or one of its aliases."""
-    module = (ATTACKS | EXPERIMENTS).get(name)
-    own: Attack | None = None if module is None else import_module(module).ATTACK
-    return _find("attack", name, all_attacks) if own is None else own
+    module, _, record = (ATTACKS | EXPERIMENTS).get(name, "").partition(":")
+    if not module:
+        return _find("attack", name, all_attacks)
+    attack: Attack = getattr(import_module(module), record)
+    return attack
 
 
 def all_distances() -> dict[str, DistanceKind]:

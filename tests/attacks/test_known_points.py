@@ -115,8 +115,8 @@ def test_links_are_those_of_plain_loops(data: Trajectories, seed: int) -> None:
     assert found["linked_percent"] == (round(100 * right / len(tried)) if tried else None)
 
 
-def test_only_points_near_in_space_and_time_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table of cells has all points that are near; with few places, also others."""
+def test_only_points_near_in_space_and_time_are_compared() -> None:
+    """Cells have all points that are near, and few others."""
     rng = np.random.default_rng(5)
     t, lon = np.sort(rng.integers(-3000, 3000, 400)), rng.uniform(-0.1, 0.1, 400)
     data = Trajectories(
@@ -130,5 +130,3 @@ def test_only_points_near_in_space_and_time_are_compared(monkeypatch: pytest.Mon
     ]
     found = known_points._near_points(data, rows, points).tolist()
     assert 0 < len(near) <= len(found) < 100 and set(near) <= set(found)
-    monkeypatch.setattr(known_points, "MAX_BITS", 0)
-    assert len(known_points._near_points(data, rows, points)) == 400

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 import crowdveil
-from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
+from crowdveil.attacks.adversary_view import AggregatedTrajectories
 from crowdveil.errors import InputError
 from crowdveil.experiments.linked_aggregates import assign, entropy_gain, link_days, match_people
 from crowdveil.experiments.trajectory_recovery import RecoveryParams, run

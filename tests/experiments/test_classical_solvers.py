@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_boxes import problems
 
-from crowdveil.experiments.all_breakpoints import all_pieces, best_within, envelope
-from crowdveil.experiments.maximal_closure import best_value, closure
+from crowdveil.experiments.classical_solvers import all_pieces, best_value, best_within, closure, envelope
 from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.trips import Trips

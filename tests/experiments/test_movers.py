@@ -21,10 +21,10 @@ from crowdveil.experiments.movers import (
     make_movers,
     mover_chunks,
     shortest_routes,
+    stamps_on_routes,
     write_movers,
 )
 from crowdveil.experiments.network import RoadNetwork, read_network, street_grid
-from crowdveil.kernels.synth.movers import stamps_on_routes
 from crowdveil.model.trajectories import Trajectories
 
 NOBODY = np.zeros((0, 7))

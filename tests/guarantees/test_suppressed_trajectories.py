@@ -13,7 +13,7 @@ from crowdveil.guarantees import SuppressedTrajectories, guarantee_from_manifest
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.run import pipeline, releases
-from crowdveil.solve.trajectory import microaggregation, outliers
+from crowdveil.solve.trajectory import microaggregation
 
 TABLES_ONLY = {"attack": False, "report": False}
 BUDGET = SuppressedTrajectories(suppress=0.2, k=2, k_unit="people")
@@ -95,10 +95,10 @@ def test_a_method_that_suppresses_a_single_person_publishes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(
-        data: Trajectories, groups: outliers.PublishedGroups, share: float, weight: float = 0.0
-    ) -> outliers.PublishedGroups:
+        data: Trajectories, groups: microaggregation.PublishedGroups, share: float, weight: float = 0.0
+    ) -> microaggregation.PublishedGroups:
         made, members, offsets = groups
-        return outliers.PublishedGroups(made, members[1:], np.concatenate([[0], offsets[1:] - 1]))
+        return microaggregation.PublishedGroups(made, members[1:], np.concatenate([[0], offsets[1:] - 1]))
 
     data = _walks()
     monkeypatch.setattr(microaggregation, "without_outliers", broken)

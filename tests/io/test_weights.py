@@ -35,7 +35,7 @@ from crowdveil.model.zones import Zones
 from crowdveil.registry import all_methods
 from crowdveil.run.flow_partitions import as_written
 from crowdveil.run.verification import check, structural_guarantees
-from crowdveil.solve.od.merging import release_merged_flows
+from crowdveil.solve.od.fixed_boxes import release_merged_flows
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.weights import rounded
 

@@ -28,7 +28,7 @@ from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.io.partition import read_partition
 from crowdveil.measures.od.comparison import OdComparison
-from crowdveil.measures.od.trip_length import mark_m
+from crowdveil.measures.od.reconstruction import mark_m
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease

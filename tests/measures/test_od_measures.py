@@ -16,7 +16,7 @@ from scipy.spatial.distance import cosine, jensenshannon
 from crowdveil.measures.base import Measure, MeasureRequest, scores
 from crowdveil.measures.od.comparison import Baseline, OdComparison
 from crowdveil.measures.od.generalization import CostParams
-from crowdveil.measures.od.trip_length import mark_m
+from crowdveil.measures.od.reconstruction import mark_m
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
@@ -210,7 +210,7 @@ def test_worked_out_by_hand() -> None:
 
 
 def test_boxes_meet_tiles_that_they_do_not_hold() -> None:
-    from crowdveil.measures.od.boxes import tiles_met
+    from crowdveil.measures.od.generalization import tiles_met
     from crowdveil.model.areas import Areas
     from crowdveil.model.zones import Zones
 

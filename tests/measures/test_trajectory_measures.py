@@ -19,9 +19,9 @@ from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.measures.base import MeasureRequest
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
+from crowdveil.measures.trajectory.distances import _around
 from crowdveil.measures.trajectory.mobility import PARTS
 from crowdveil.measures.trajectory.propensity import PropensityParams, Sequences
-from crowdveil.measures.trajectory.record_linkage import _around
 from crowdveil.model.arrays import take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import TrajectoryRelease

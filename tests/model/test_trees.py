@@ -15,7 +15,7 @@ from plain_rivals import taxi_zones
 from plain_trees import nested_of, node_sets, plain_ward, tiles_of, without_chains
 
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.kernels.od.ward import ward_merges
+from crowdveil.kernels.trees import ward_merges
 from crowdveil.model import trees
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.projection import LocalProjection

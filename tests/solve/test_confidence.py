@@ -25,7 +25,7 @@ from crowdveil.methods.od.laplace import LaplaceParams, run
 from crowdveil.model.release import VolumeBounds
 from crowdveil.registry import find_measure
 from crowdveil.run import pipeline, releases
-from crowdveil.solve.od.confidence import volume_bounds
+from crowdveil.solve.od.noisy_volumes import volume_bounds
 
 RATES = st.sampled_from([0.2, 0.5, 1.0, 2.5])
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crowdveil import testing
 from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.flows import Flows
-from crowdveil.solve.od.contributions import kept_trips
+from crowdveil.solve.od.noisy_volumes import kept_trips
 
 KEY = [11, 22, 33, 44]
 Rows = list[tuple[int, int, int, int]]

@@ -174,8 +174,7 @@ def test_bounds_hold_where_one_goes_ahead_of_the_other(resampled: bool) -> None:
 
 def _check_bounds(data: Paths, resampled: bool) -> list[float]:
     """The lower bound that boxes give for the mean of any coupling, with the distances; and those under a limit."""
-    from crowdveil.kernels.trajectory.frechet_manhattan import nearest_paths
-    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_lower_bounds, outer, sliced
+    from crowdveil.kernels.trajectory.frechet_manhattan import distance_lower_bounds, nearest_paths, outer, sliced
 
     tightness = []
     every, n = np.arange(len(data)), len(data)

@@ -16,10 +16,9 @@ from crowdveil.errors import ParameterError
 from crowdveil.methods.trajectory.microaggregation import MicroaggregationParams
 from crowdveil.model.arrays import Ints
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.solve.trajectory import improvement
+from crowdveil.solve.trajectory import mdav
 from crowdveil.solve.trajectory.distances import Paths, SpatioTemporal
-from crowdveil.solve.trajectory.improvement import _blocks, improve_groups
-from crowdveil.solve.trajectory.mdav import Grouping
+from crowdveil.solve.trajectory.mdav import Grouping, _blocks, improve_groups
 from crowdveil.testing import trajectories
 
 WEIGHT, K = 0.3, 2
@@ -69,7 +68,7 @@ def test_no_move_and_no_exchange_is_left_that_makes_groups_more_compact(data: Tr
 @given(data=trajectories(max_trajectories=12, max_points=3), rounds=st.integers(1, 4))
 def test_small_blocks_never_make_groups_less_compact(data: Trajectories, rounds: int) -> None:
     distance, before, square = _grouped(data)
-    with patch.object(improvement, "BLOCK", 5):
+    with patch.object(mdav, "BLOCK", 5):
         after = improve_groups(distance, before, data.person, K, rounds).tolist()
     assert _people(data, after) >= K
     assert _spread(square, after) <= _spread(square, before.tolist()) * (1 + 1e-9) + 1e-6

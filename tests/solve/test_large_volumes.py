@@ -16,7 +16,7 @@ from plain_boxes import problems, sums
 from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
 from crowdveil.kernels.od.deviation import deviations
-from crowdveil.kernels.od.exact_compare import is_below, sign_at
+from crowdveil.kernels.od.partition import is_below, sign_at
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_ORIGIN, WHOLE, BoxArrays, MatrixRows, Splits
 from crowdveil.model.arrays import frozen
 from crowdveil.registry import find_method

@@ -20,7 +20,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import find_method
 from crowdveil.solve.trajectory.aggregation import plane_paths
 from crowdveil.solve.trajectory.distances import Paths
-from crowdveil.solve.trajectory.outliers import largest_within
+from crowdveil.solve.trajectory.microaggregation import largest_within
 from crowdveil.testing import trajectories
 
 GROUPING = (

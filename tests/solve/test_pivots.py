@@ -50,7 +50,7 @@ def _ways(bounded: bool) -> Any:
 
 
 def _sketches(distance: FrechetManhattan) -> list[list[float]]:
-    from crowdveil.kernels.trajectory.frechet_manhattan_bounds import sketch_distances, sliced
+    from crowdveil.kernels.trajectory.frechet_manhattan import sketch_distances, sliced
 
     every, boxes = np.arange(len(distance.paths)), sliced(distance.columns)
     found = np.empty((len(every), len(every)))
@@ -121,9 +121,9 @@ class _Counted:
         looked: list[int] = []
 
         def gather(*arguments: object) -> bool:
-            found = self.gather(*arguments)  # type: ignore[arg-type]
+            may_be_tightest = self.gather(*arguments)  # type: ignore[arg-type]
             looked.append(int(np.isfinite(arguments[-1]).sum()))  # type: ignore[call-overload]
-            return found
+            return may_be_tightest
 
         self.gather = pivots.nearest_paths
         self.patch = patch.object(pivots, "nearest_paths", gather)

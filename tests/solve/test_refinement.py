@@ -18,7 +18,7 @@ from plain_rivals import crowd, rows_of, taxis, volume
 from crowdveil import testing
 from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, BoxContents, CutFlows, CutRules, TilePlaces
+from crowdveil.kernels.od.best_cut import ENDS, LEFTS, BoxContents, CutFlows, CutRules, TilePlaces
 from crowdveil.methods.od.joint import JointParams, run
 from crowdveil.model.arrays import frozen
 from crowdveil.model.flows import Flows

@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil.analysis.study import StudySide
 from crowdveil.engine.progress import Progress, no_progress
-from crowdveil.kernels.analysis.spreading import spread
+from crowdveil.kernels.spreading import spread
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices
 from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.overlaps import Shares

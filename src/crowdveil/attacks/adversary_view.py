@@ -11,12 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from crowdveil.errors import InputError, Option
+from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, group_offsets, ranks, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
 T = TypeVar("T")
 Units = Literal["people", "trajectories"]
+DEFAULT_K = 10
+"""The group size that risks are compared with where none is given."""
 Precision = Literal["year", "month", "day", "hour", "minute", "second"]
 _CLOCK = {"year": "Y", "month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}
 
@@ -203,6 +206,32 @@ class AttackScenario:
             return paired_numbers(y, x) if tile_m is None else paired_numbers(squares(y, tile_m), squares(x, tile_m))
 
         return self.remember((tile_m, "locations"), make)
+
+
+@dataclass(frozen=True, eq=False)
+class AggregatedTrajectories:
+    """Trajectories that are published as aggregates.
+
+    Attributes
+    ----------
+    data
+        The original trajectories.
+    tz
+        Time zone of nights and time steps.
+    release
+        A release of flows of these trajectories, None for heat maps of tiles with at least k people.
+    k
+        The group size of the release.
+    """
+
+    data: Trajectories
+    tz: str = "UTC"
+    release: WrittenRelease | None = None
+    k: int | None = None
+
+    def threshold(self, params: Any) -> int:
+        """Return the group size of the published aggregates."""
+        return params.k or self.k or DEFAULT_K
 
 
 def squares(meters: Floats, tile_m: float) -> npt.NDArray[Any]:

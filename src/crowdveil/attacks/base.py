@@ -13,9 +13,6 @@ from crowdveil.attacks.adversary_view import Precision, Units
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.params import Described, Params
 
-DEFAULT_K = 10
-"""The group size that risks are compared with where none is given."""
-
 
 class AdversaryParams(Params):
     """Parameters of every adversary of trajectories."""
@@ -91,9 +88,11 @@ class Attack(Described):
         Its parameters.
     run
         (scenario, params, progress) → `Risk` for trajectories, (published, params) → `Exposure` for flows. The docstring of its
-        module describes the adversary's background knowledge, and how it is matched.
+        module, or `text`, describes the adversary's background knowledge, and how it is matched.
     aliases
         Names in other tools.
+    text
+        The description, where a module has several attacks.
     """
 
     name: str
@@ -102,6 +101,12 @@ class Attack(Described):
     params: type[Params]
     run: Callable[..., Any]
     aliases: tuple[str, ...] = ()
+    text: str = ""
+
+    @property
+    def doc(self) -> str:
+        """Return the description: its text, or the docstring of its module."""
+        return self.text or super().doc
 
 
 @dataclass(frozen=True)
@@ -222,3 +227,8 @@ class Exposure:
     worst: int | None
     below_k: bool
     explanation: str
+
+
+def percent(part: float, whole: float) -> float | None:
+    """Return a share in per cent, to two digits; None of nothing."""
+    return round(100 * float(part) / float(whole), 2) if whole else None

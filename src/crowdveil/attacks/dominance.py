@@ -24,14 +24,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.attacks.base import DEFAULT_K, Attack, Exposure, FlowAttackParams
+from crowdveil.attacks.adversary_view import DEFAULT_K
+from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams, percent
 from crowdveil.errors import counted
 from crowdveil.model.arrays import Ints
 from crowdveil.model.release import FlowRelease, TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
 OF_ROWS, OF_CLASSES = "the row of a trip", "the equivalence class of a trajectory"
-"""What the adversary knows, in words."""
+"""The background knowledge, in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,21 +92,16 @@ def run(groups: Groups, params: FlowAttackParams) -> Exposure:
     most = int((2 * groups.largest > groups.records).sum())
     values: dict[str, float | int | None] = {
         "groups": len(groups.records),
-        "largest_person_percent": _percent(largest, records),
-        "by_chance_percent": _percent(by_chance, records),
-        "groups_with_a_majority_percent": _percent(most, len(groups.records)),
+        "largest_person_percent": percent(largest, records),
+        "by_chance_percent": percent(by_chance, records),
+        "groups_with_a_majority_percent": percent(most, len(groups.records)),
     }
     bound = "" if groups.exact else "at most "
-    said = (
+    sentence = (
         f"{counted(len(groups.records), 'group')} checked: {bound}{values['largest_person_percent']} % of the records are of the "
         f"person who has most of their group; {bound}{most:,} groups have one person with more than half."
     )
-    return Exposure(ATTACK.name, ATTACK.title, values, None, False, said)
-
-
-def _percent(part: float, whole: float) -> float | None:
-    return round(100 * float(part) / float(whole), 2) if whole else None
+    return Exposure(ATTACK.name, ATTACK.title, values, None, False, sentence)
 
 
 ATTACK = Attack("dominance", "the largest person of a group", takes=Groups, params=FlowAttackParams, run=run)
-"""Of trajectories and of flows."""

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from crowdveil.kernels.attacks.linkage import mark_near, nearest_paths
-from crowdveil.model.arrays import Indices, Ints, frozen, gather, take_slices
+from crowdveil.kernels.linkage import nearest_paths
+from crowdveil.model.arrays import Indices, Ints, gather, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.swapping import equal_points
 
 KNOWN = 2
 TRIED, LINKED = 2_000, 500
-PLACES, MAX_BITS = 200, 26
-"""Places for each known point in a table of cells near it, and the most of all, as a power of two."""
+CHUNK = 1 << 22
+"""Published points whose cells are in memory at once."""
 FEWEST = 50
 """Smallest number of trajectories of a published share: a share of fewer would reveal single draws."""
 NEAR_S, FAR_M = 120, 2_000.0
@@ -125,8 +126,8 @@ def _true(data: Trajectories, tried: Ints, found: Ints, points: Ints, offsets: I
     """Return how many points besides the known ones are the person's own, and how many there are."""
     own, seen = 0, 0
     for known, path in zip(tried[found >= 0], found[found >= 0].tolist(), strict=True):
-        there = points[offsets[path] : offsets[path + 1]]
-        other = there[~np.isin(there, known)]
+        seen_points = points[offsets[path] : offsets[path + 1]]
+        other = seen_points[~np.isin(seen_points, known)]
         person = data.person[_holders(data.offsets, np.append(other, known[0]))]
         own += int((person[:-1] == person[-1]).sum())
         seen += len(other)
@@ -139,22 +140,43 @@ def _linked(data: Trajectories, tried: Ints, points: Ints, offsets: Ints, source
     rows, ends = take_slices(data.offsets, trajectory)
     near = _near_points(data, rows, points)
     near = near[np.argsort(data.t[points[near]], kind="stable")]
-    there = points[near]
-    t, (x, y) = data.t[there], data.xy
+    candidates = points[near]
+    t, (x, y) = data.t[candidates], data.xy
     low, high = np.searchsorted(t, data.t[rows] - NEAR_S), np.searchsorted(t, data.t[rows] + NEAR_S, "right")
     holder = _holders(offsets, near)
-    nearest = nearest_paths(ends, x[rows], y[rows], low, high, x[there], y[there], holder, len(source), FAR_M)
+    nearest = nearest_paths(ends, x[rows], y[rows], low, high, x[candidates], y[candidates], holder, len(source), FAR_M)
     return int((source[nearest[nearest >= 0]] == trajectory[nearest >= 0]).sum())
 
 
 def _near_points(data: Trajectories, rows: Ints, points: Ints) -> Ints:
-    """Return the places in `points` of those that may be near one of `rows` in space and time, and of few others."""
-    places = 1 << min(max((PLACES * len(rows)).bit_length(), 10), MAX_BITS)
-    x, y = (frozen(meters, np.float64) for meters in data.xy)
-    near = np.zeros(data.points, np.bool_)
-    start = int(data.t.min(initial=0))
-    mark_near(frozen(rows, np.int64), x, y, data.t, start, FAR_M, NEAR_S, np.zeros(places, np.bool_), near)
-    return np.flatnonzero(near[points])
+    """Return the places in `points` of those that may be near one of `rows` in space and time, and of few others.
+
+    Points are near only if their cells of space and time are the same or neighbors.
+    """
+    if not len(rows):
+        return rows
+    columns = (*data.xy, data.t)
+    first = [float(column.min()) for column in columns]
+    # Cells are wider than the distance by more than rounding errors.
+    width = [distance * (1 + 1e-6) for distance in (FAR_M, FAR_M, NEAR_S)]
+    _, rows_of_cells, slabs = (int(np.ptp(column) / wide) + 3 for column, wide in zip(columns, width, strict=True))
+
+    def cells(of: Ints) -> Ints:
+        """Return the number of the cell of each point; the cells at the border have no points."""
+        x, y, t = (
+            ((column[of] - least) / wide).astype(np.int64) + 1
+            for column, least, wide in zip(columns, first, width, strict=True)
+        )
+        return (x * rows_of_cells + y) * slabs + t
+
+    steps = np.array([(x * rows_of_cells + y) * slabs + t for x, y, t in product((-1, 0, 1), repeat=3)])
+    around = np.unique(np.unique(cells(rows))[:, None] + steps)
+    near = []
+    for begin in range(0, len(points), CHUNK):
+        cell = cells(points[begin : begin + CHUNK])
+        place = np.minimum(np.searchsorted(around, cell), len(around) - 1)
+        near.append(begin + np.flatnonzero(around[place] == cell))
+    return np.concatenate([rows[:0], *near])
 
 
 def _percent(part: int, whole: int) -> int | None:

@@ -26,13 +26,13 @@ import numpy as np
 from crowdveil import engine
 from crowdveil import guarantees as library
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, LocationHistories, Units, numbered
+from crowdveil.attacks.background_knowledge import LOCATION, SEQUENCE, TIME
 from crowdveil.attacks.base import Attack, FlowAttackParams, KnowledgeParams, Risk, TimeParams
 from crowdveil.attacks.dominance import OF_CLASSES, OF_ROWS, Groups
 from crowdveil.attacks.known_points import FEWEST
-from crowdveil.attacks.od import differencing, homogeneity, minimum_group_size, singleton_margins
-from crowdveil.attacks.od.published import Published
+from crowdveil.attacks.od import differencing, homogeneity
+from crowdveil.attacks.od.published import MINIMUM_GROUP_SIZE, SINGLETON_MARGINS, Published
 from crowdveil.attacks.search import MatchRule, search_risk
-from crowdveil.attacks.trajectory import location, sequence, time
 from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import GuaranteeViolatedError, counted
 from crowdveil.guarantees import Guarantee
@@ -212,16 +212,16 @@ def _on_flows(
         trials = [_with_before(trial, known, goal.k) for trial in trials]
     if isinstance(data, Flows) and data.k_unit == "people" and data.weight is None:
         trials.append(_known_share(DOMINANCE, *Groups.of_rows(release).totals, OF_ROWS))
-    attacks = [minimum_group_size, singleton_margins]
+    attacks = [MINIMUM_GROUP_SIZE, SINGLETON_MARGINS]
     if exact and not any(isinstance(p, library.DisjointFlows) for p in guarantees):
-        attacks.append(differencing)  # where rows do not overlap, as is checked, there is nothing to subtract
+        attacks.append(differencing.ATTACK)  # where rows do not overlap, as is checked, there is nothing to subtract
     for attack in attacks:
         exposure = attack.run(published, FlowAttackParams())
         estimate = RiskEstimate(
-            attack.ATTACK.name, "", 100 if exposure.below_k else 0, guarantee=goal.name, k=goal.k, worst=exposure.worst,
+            attack.name, "", 100 if exposure.below_k else 0, guarantee=goal.name, k=goal.k, worst=exposure.worst,
             succeeded=exposure.below_k, proven=proven,
         )  # fmt: skip
-        if attack is minimum_group_size and isinstance(data, Flows):
+        if attack is MINIMUM_GROUP_SIZE and isinstance(data, Flows):
             estimate = _with_before(estimate, (int((data.people < goal.k).sum()), len(data)), goal.k)
         trials.append(estimate)
     return trials
@@ -249,8 +249,8 @@ def _on_trajectories(
     k_unit: Units = "people" if goal is None else goal.k_unit
     known = goal.knowledge if isinstance(goal, library.CombinationKAnonymity) else KNOWN
     seen = _merge_visits(release, goal) if isinstance(goal, library.CombinationKAnonymity) else release
-    adversaries: list[tuple[Attack, bool]] = [(location.ATTACK, True), (sequence.ATTACK, True)]
-    adversaries.append((time.ATTACK, not isinstance(goal, library.CombinationKAnonymity) or goal.interval_s is None))
+    adversaries: list[tuple[Attack, bool]] = [(LOCATION, True), (SEQUENCE, True)]
+    adversaries.append((TIME, not isinstance(goal, library.CombinationKAnonymity) or goal.interval_s is None))
     scenario, trials = AttackScenario(data, seen, "trajectories", k_unit), list[RiskEstimate]()
     if data.k_unit == "people" and any(isinstance(p, _OF_CLASSES) for p in guarantees):
         largest, every = Groups.of_classes(data, release).totals

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from crowdveil import engine
-from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, Units
-from crowdveil.attacks.base import AdversaryParams, Attack, Interval, KnowledgeParams, Risk
+from crowdveil.attacks.adversary_view import AdversaryView, Units
+from crowdveil.attacks.base import AdversaryParams, Interval, KnowledgeParams, Risk
 from crowdveil.engine.progress import Progress
-from crowdveil.kernels.attacks.search import (
+from crowdveil.kernels.background_knowledge import (
     AT_LEAST,
     IN_ORDER,
     PROPORTION,
@@ -24,7 +24,6 @@ from crowdveil.kernels.attacks.search import (
     smallest_crowds,
 )
 from crowdveil.model.arrays import Floats, Ints, row_slices, take_slices
-from crowdveil.model.trajectories import Trajectories
 
 CHUNK = 256
 """Individuals of a task, at most."""
@@ -48,23 +47,6 @@ class MatchRule:
     kind: MatchKind
     by: KnownValues = "records"
     tolerance: float = 0.0
-
-
-def knowledge_attack(
-    module: str, name: str, title: str, params: type[KnowledgeParams], kind: MatchKind, by: KnownValues = "records", *, alias: str
-) -> Attack:  # fmt: skip
-    """Return the record of an adversary who knows a few locations; the docstring of `module` describes the adversary."""
-
-    def run(scenario: AttackScenario, params: Any, progress: Progress) -> Risk:
-        """Return the risk of each individual."""
-        precision, rule = (
-            getattr(params, "time_precision", None),
-            MatchRule(kind, by, getattr(params, "tolerance", 0.0)),
-        )
-        return search_risk(scenario.units, scenario.view(params.tile_m, precision), params, rule, progress)
-
-    run.__module__ = module
-    return Attack(name, title, takes=Trajectories, params=params, run=run, aliases=(alias,))
 
 
 def search_risk(
@@ -197,7 +179,7 @@ def _random_choices(lengths: Ints, knowledge: int, rng: np.random.Generator) -> 
 def _risk_of_choices(
     view: AdversaryView, rule: MatchRule, unit: Ints, rows: Sequence[Sequence[int]], known: Known
 ) -> Floats:
-    """Return the re-identification probability of each of some combinations: `rows` of what is known of individual `unit`."""
+    """Return the re-identification probability of combinations: `rows` of the known records of individual `unit`."""
     offsets, location, value, of_candidates = known
     lengths = np.array([len(choice) for choice in rows], np.int64)
     picked = np.array([r for choice in rows for r in choice], np.int64) + np.repeat(offsets[:-1][unit], lengths)

@@ -70,8 +70,8 @@ def run(published: Published, params: BeliefParams) -> Exposure:
     release = published.release
     overlapping = published.row_semantics == "overlapping"
     if overlapping and len(release.areas.zones) > MAX_TILES:
-        said = f"rows overlap and the map has more than {MAX_TILES:,} tiles: the belief is not computed."
-        return Exposure(ATTACK.name, ATTACK.title, _values(_NOTHING), None, False, said)
+        sentence = f"rows overlap and the map has more than {MAX_TILES:,} tiles: the belief is not computed."
+        return Exposure(ATTACK.name, ATTACK.title, _values(_NOTHING), None, False, sentence)
     step, _ = published.margins(np.zeros(len(release), np.int32), over_steps=False)
     steps = int(step.max(initial=-1)) + 1
     solve = _of_pairs if overlapping else _of_rows
@@ -82,12 +82,12 @@ def run(published: Published, params: BeliefParams) -> Exposure:
         Beliefs(*(np.concatenate([_NOTHING[0], *column]) for column in zip(*found, strict=True))) if found else _NOTHING
     )
     values = _values(beliefs)
-    said = (
+    sentence = (
         f"{counted(len(beliefs.weight), 'origin tile')} of time steps checked; the release gives an adversary with a known "
         f"origin {values['divergence_bits_mean'] or 0:.3g} bits about a destination on average, and makes one at most "
         f"{values['ratio_largest'] or 1:.3g} times as likely as before."
     )
-    return Exposure(ATTACK.name, ATTACK.title, values, None, False, said)
+    return Exposure(ATTACK.name, ATTACK.title, values, None, False, sentence)
 
 
 _NOTHING = Beliefs(*(np.zeros(0) for _ in range(5)))

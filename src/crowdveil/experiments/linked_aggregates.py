@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels.attacks.pairing import take_pairs
-from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.kernels._jit import kernel
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask
 
 MAX_ASSIGNED = 1000
 """Locations of a time step that are assigned at once, after those that match exactly; more are divided from west to east."""
@@ -168,3 +168,17 @@ def match_people(places: Ints, truth: list[tuple[Ints, Ints]], people: int, of_p
     right = np.zeros(people)
     right[first[taken]] = common.data[taken] / steps
     return right
+
+
+@kernel
+def take_pairs(first: Indices, second: Indices, order: Ints, firsts: int, seconds: int) -> Mask:
+    """Return the pairs that are taken when each is taken unless one of its members was taken before."""
+    taken = np.zeros(len(order), np.bool_)
+    used_first, used_second = np.zeros(firsts, np.bool_), np.zeros(seconds, np.bool_)
+    for i in range(len(order)):
+        a, b = first[order[i]], second[order[i]]
+        if not used_first[a] and not used_second[b]:
+            used_first[a] = True
+            used_second[b] = True
+            taken[order[i]] = True
+    return taken

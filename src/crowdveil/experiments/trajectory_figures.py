@@ -139,18 +139,18 @@ def _draw_candidates(data: Trajectories, release: TrajectoryRelease, source: Int
     return made
 
 
-def candidates_of(data: Trajectories, own: int, params: SwapLocationsParams) -> Ints:
+def candidates_of(data: Trajectories, trajectory: int, params: SwapLocationsParams) -> Ints:
     """Return the points of other people that may be in a cluster with a point of a trajectory: within twice the largest radii."""
     points = np.column_stack(data.xy)
-    mine = np.arange(data.offsets[own], data.offsets[own + 1])
-    lists = cKDTree(points).query_ball_point(points[mine], 2 * params.max_radius_m)
+    own = np.arange(data.offsets[trajectory], data.offsets[trajectory + 1])
+    lists = cKDTree(points).query_ball_point(points[own], 2 * params.max_radius_m)
     near = [
         np.array(some)[np.abs(data.t[some] - data.t[i]) <= 2 * params.max_time_s]
-        for i, some in zip(mine, lists, strict=True)
+        for i, some in zip(own, lists, strict=True)
     ]
     owner = owners(data, params.count_trajectories)
     found = np.unique(np.concatenate(near))
-    others: Ints = found[owner[data.trajectory[found]] != owner[own]]
+    others: Ints = found[owner[data.trajectory[found]] != owner[trajectory]]
     return others
 
 

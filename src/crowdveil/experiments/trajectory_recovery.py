@@ -33,8 +33,8 @@ import numpy as np
 import shapely
 from pydantic import Field, field_validator
 
+from crowdveil.attacks.adversary_view import AggregatedTrajectories
 from crowdveil.attacks.base import Attack, Exposure
-from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.errors import InputError, counted
 from crowdveil.experiments.linked_aggregates import MAX_ASSIGNED, Entries, link_days, link_entries, match_people
 from crowdveil.io.written_release import WrittenRelease
@@ -172,17 +172,17 @@ def _accuracy(entries: Entries, truth: list[tuple[Ints, Ints]], positions: Posit
     people = len(positions.x)
     places = recovered_places(entries, positions, len(km2))
     right = match_people(places, truth, people, len(km2))
-    rng = np.random.default_rng(0)  # what is published is in no order that the draw could favor
+    rng = np.random.default_rng(0)  # published entries are in no order that the draw could favor
     shuffled = places.copy()
     for step in range(places.shape[1]):
         shuffled[:, step] = rng.permutation(places[:, step])
-    held = places[places >= 0]
-    size = float(km2[held].mean()) if len(held) else float("nan")
+    present = places[places >= 0]
+    size = float(km2[present].mean()) if len(present) else float("nan")
     return Accuracy(right, match_people(shuffled, truth, people, len(km2)), size, len(places))
 
 
 def run(scenario: AggregatedTrajectories, params: RecoveryParams) -> Exposure:
-    """Recover trajectories from the aggregates of the original, and from what is published."""
+    """Recover trajectories from the aggregates of the original, and from published ones."""
     positions = positions_of(scenario, params)
     people, k = len(positions.x), scenario.threshold(params)
     tile_km2 = params.tile_m**2 / 1e6
@@ -195,20 +195,20 @@ def run(scenario: AggregatedTrajectories, params: RecoveryParams) -> Exposure:
         entries, truth, km2 = flow_entries(scenario.release, scenario.data, positions)
         found["after"] = _accuracy(entries, truth, positions, km2)
     values: dict[str, Any] = {"people": people, "time_steps": len(positions.start)}
-    for side, got in found.items():
-        values[f"accuracy_percent_{side}"] = _percent(got.right)
-        values[f"accuracy_of_random_links_percent_{side}"] = _percent(got.random)
-        values[f"people_at_least_80_percent_right_{side}"] = int((got.right >= 0.8).sum())
-        values[f"recovered_trajectories_{side}"] = got.trajectories
-        values[f"mean_km2_of_a_place_{side}"] = None if np.isnan(got.km2) else round(got.km2, 3)
+    for side, recovered in found.items():
+        values[f"accuracy_percent_{side}"] = _percent(recovered.right)
+        values[f"accuracy_of_random_links_percent_{side}"] = _percent(recovered.random)
+        values[f"people_at_least_80_percent_right_{side}"] = int((recovered.right >= 0.8).sum())
+        values[f"recovered_trajectories_{side}"] = recovered.trajectories
+        values[f"mean_km2_of_a_place_{side}"] = None if np.isnan(recovered.km2) else round(recovered.km2, 3)
     published = "the release" if scenario.release is not None else f"tiles with at least {k:,} people"
-    said = (
+    sentence = (
         f"{counted(people, 'person', 'people')}, {counted(len(positions.start), 'time step')}: from the original counts "
         f"{values['accuracy_percent_before']} % of a person's time steps are recovered (linked at random "
         f"{values['accuracy_of_random_links_percent_before']} %), from {published} {values['accuracy_percent_after']} % "
         f"(at random {values['accuracy_of_random_links_percent_after']} %)."
     )
-    return Exposure(ATTACK.name, ATTACK.title, values, None, False, said)
+    return Exposure(ATTACK.name, ATTACK.title, values, None, False, sentence)
 
 
 def _percent(right: Floats) -> float:

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
+
+from crowdveil.kernels._types import AnyArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,12 +33,12 @@ def kernel(function: F) -> F:
 
 
 def compiled_before() -> bool:
-    """Return whether there is machine code on the disk: only the first run after an update must compile all of it."""
+    """Return whether there is machine code on the disk; only the first run after an update compiles all kernels."""
     return any(CACHE.iterdir())
 
 
 def _cache_folder() -> Path:
-    """Return the folder of machine code. It is run as it is, so the folder must belong to this user alone."""
+    """Return the folder of machine code, which must belong to this user alone: whoever writes to it can run any code."""
     name = f"kernels-{_digest()}"
     for parent in _parents():
         with suppress(OSError):
@@ -53,8 +56,8 @@ def _digest() -> str:
 
 
 def _parents() -> Iterator[Path]:
-    if given := os.environ.get("NUMBA_CACHE_DIR"):
-        yield Path(given)
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        yield Path(chosen)
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     with suppress(RuntimeError):  # a user without a home
         yield Path(cache).expanduser() / "crowdveil"
@@ -66,16 +69,26 @@ def _user() -> int:
 
 
 def _is_safe(parent: Path) -> bool:
-    """Return whether no other user can put another folder in the place of one in here."""
-    found = parent.stat()
-    return found.st_uid in (_user(), 0) and (not found.st_mode & 0o002 or bool(found.st_mode & stat.S_ISVTX))
+    """Return whether no other user can replace a folder in this one."""
+    status = parent.stat()
+    return status.st_uid in (_user(), 0) and (not status.st_mode & 0o002 or bool(status.st_mode & stat.S_ISVTX))
 
 
 def _is_private(folder: Path) -> bool:
     """Return whether a folder is this user's, closed to others, and can be written."""
-    found = folder.lstat()
-    private = stat.S_ISDIR(found.st_mode) and found.st_uid == _user() and not found.st_mode & 0o077
+    status = folder.lstat()
+    private = stat.S_ISDIR(status.st_mode) and status.st_uid == _user() and not status.st_mode & 0o077
     return private and os.access(folder, os.W_OK)
 
 
 CACHE = _cache_folder()
+
+
+@kernel
+def grow(array: AnyArray, needed: int) -> AnyArray:
+    """Return the array, or a copy of at least twice the size if it is too small."""
+    if needed <= len(array):
+        return array
+    larger = np.empty(max(needed, 2 * len(array)), array.dtype)
+    larger[: len(array)] = array
+    return larger

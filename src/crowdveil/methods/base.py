@@ -25,7 +25,7 @@ heuristic: no guarantee of anonymity, only measured risk."""
 
 RowSemantics = Literal["exact", "overlapping", "noisy"]
 """The meaning of a row of released flows. exact: the volume of all flows in it; overlapping: that of some of them, since rows
-overlap; noisy: a volume with noise, so that no exact figure may be published with it."""
+overlap; noisy: a volume with noise, with which no exact figure may be published."""
 
 Run = Callable[[Any, Any, np.random.Generator, Progress], Release]
 Partitioning = Callable[[Any], str | None]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from crowdveil import engine
 from crowdveil.errors import InputError, Option, ParameterError, Text, rows_named
-from crowdveil.kernels.od.ward import ward_merges
+from crowdveil.kernels.trees import ward_merges
 from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
 from crowdveil.model.hierarchy import Hierarchy, tiles_first
 from crowdveil.model.tree_tables import NODE_COLUMNS, levels, nodes, parents

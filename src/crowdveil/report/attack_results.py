@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.attacks.adversary_view import AttackScenario, Units
-from crowdveil.attacks.base import DEFAULT_K, AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
+from crowdveil.attacks.adversary_view import DEFAULT_K, AggregatedTrajectories, AttackScenario, Units
+from crowdveil.attacks.base import AdversaryParams, AllAttackParams, Attack, Exposure, Interval, Risk
 from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
-from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, ParameterError, Text, as_command_line, counted, render
 from crowdveil.io.tables import write_json_or_table

@@ -8,7 +8,7 @@ from crowdveil.analysis.calendar import GAPS
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import WrittenRelease
-from crowdveil.measures.od.duration import LENGTHS, length_classes
+from crowdveil.measures.od.generalization import LENGTHS, length_classes
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report import svg_figures
 from crowdveil.report.flow_picture import FlowPicture, minutes, released_intervals

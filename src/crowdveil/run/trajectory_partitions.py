@@ -21,7 +21,7 @@ from crowdveil.io.release_writer import area_properties, trajectory_table
 from crowdveil.io.values import encode_ids, one_array
 from crowdveil.io.written_release import POINTS, WrittenRelease, required
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
-from crowdveil.measures.trajectory.separation import DistanceParams, distances_to_originals
+from crowdveil.measures.trajectory.distances import DistanceParams, distances_to_originals
 from crowdveil.model.arrays import Ints, Sent
 from crowdveil.model.canonical import canonical_order, trajectory_keys
 from crowdveil.model.release import TrajectoryRelease

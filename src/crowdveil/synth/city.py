@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crowdveil.errors import ParameterError
-from crowdveil.kernels.synth.city import gravity_draws, gravity_tables
-from crowdveil.kernels.synth.structures import GravityTables
+from crowdveil.kernels.city import GravityTables, gravity_draws, gravity_tables
 from crowdveil.model.arrays import Floats, Indices, frozen
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tessellation import grid_zones

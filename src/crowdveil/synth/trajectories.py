@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from crowdveil.engine.progress import Progress
-from crowdveil.kernels.synth.city import drive
+from crowdveil.kernels.city import drive
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.synth.city import City, wanted_between

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from crowdveil.engine.progress import Progress
 from crowdveil.errors import OutputError, ParameterError
-from crowdveil.kernels.synth.city import trip_ends
+from crowdveil.kernels.city import trip_ends
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
 from crowdveil.synth.city import City, generators, wanted_between
 

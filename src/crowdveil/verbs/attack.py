@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from crowdveil.attacks.adversary_view import AggregatedTrajectories
 from crowdveil.attacks.base import AllAttackParams
 from crowdveil.attacks.dominance import Groups
 from crowdveil.attacks.od.published import Published
 from crowdveil.attacks.od.releases import PublishedReleases
-from crowdveil.attacks.trajectory.aggregated import AggregatedTrajectories
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import InputError, Option, ParameterError, Text

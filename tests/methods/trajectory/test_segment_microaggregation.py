@@ -20,14 +20,13 @@ from crowdveil.guarantees import SegmentKAnonymity, SuppressedSegments
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.methods.trajectory import segment_microaggregation
-from crowdveil.methods.trajectory.segment_microaggregation import SegmentMicroaggregationParams, run
+from crowdveil.methods.trajectory.segment_microaggregation import SegmentMicroaggregationParams, cut_at_multiples, run
 from crowdveil.model.release import TrajectoryRelease, has_segments
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.registry import find_measure
 from crowdveil.run import pipeline, releases
 from crowdveil.solve.trajectory.aggregation import AGGREGATIONS, aggregate, find_aggregation
 from crowdveil.solve.trajectory.distances import make_distance
-from crowdveil.solve.trajectory.segments import cut_at_multiples
 from crowdveil.testing import trajectories
 
 TABLES_ONLY = {"attack": False, "report": False}

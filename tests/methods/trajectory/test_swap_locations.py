@@ -21,8 +21,7 @@ from crowdveil.model.canonical import canonical, points_in_order
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.run import pipeline
-from crowdveil.solve.trajectory.rare_steps import remove_rare_steps
-from crowdveil.solve.trajectory.swapping import owners
+from crowdveil.solve.trajectory.swapping import owners, remove_rare_steps
 from crowdveil.testing import trajectories
 
 Row = tuple[float, float, int]

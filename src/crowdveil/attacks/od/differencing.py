@@ -41,8 +41,8 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
             if published.row_semantics == "overlapping"
             else "volumes have noise"
         )
-        said = f"No rows can be subtracted, since {reason}; {ONE_RELEASE}."
-        return Exposure(ATTACK.name, ATTACK.title, {}, None, False, said)
+        sentence = f"No rows can be subtracted, since {reason}; {ONE_RELEASE}."
+        return Exposure(ATTACK.name, ATTACK.title, {}, None, False, sentence)
     release, k = published.release, published.threshold(params)
     crossed, large = _overlapping_steps(release), 0
     left = []
@@ -62,13 +62,13 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
         "suppressed_totals_below_k": few,
         "suppressed_totals_of_one_pair": one,
     }
-    said = (
+    sentence = (
         f"{counted(len(left), 'difference')} found in {counted(int(crossed.sum()), 'time step')} with overlapping rows, "
         f"{small:,} below {k:,}; {counted(len(totals), 'suppressed total')} given, {few:,} below, {one:,} of one pair of tiles"
         + (f"; of {counted(large, 'time step')} with too many rows only some were checked" if large else "")
         + f"; {ONE_RELEASE}."
     )
-    return Exposure(ATTACK.name, ATTACK.title, values, worst, small + few > 0, said)
+    return Exposure(ATTACK.name, ATTACK.title, values, worst, small + few > 0, sentence)
 
 
 def _overlapping_steps(release: FlowRelease) -> Mask:
@@ -132,8 +132,8 @@ def _between(release: FlowRelease, used: Ints) -> tuple[Mask, Mask]:
 
     taken, offsets = take_slices(release.areas.offsets, used)
     tiles = release.areas.tiles[taken]
-    held = csr_array((np.ones(len(tiles), np.int64), tiles, offsets), shape=(len(used), len(release.areas.zones)))
-    common = (held @ held.T).toarray()
+    contains = csr_array((np.ones(len(tiles), np.int64), tiles, offsets), shape=(len(used), len(release.areas.zones)))
+    common = (contains @ contains.T).toarray()
     return common == np.diff(offsets)[:, None], common == 0
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams
+from crowdveil.attacks.base import Attack, Exposure, FlowAttackParams, percent
 from crowdveil.attacks.od.published import Published
 from crowdveil.errors import counted
 from crowdveil.model.arrays import Indices, Ints, Mask, ranks, sorted_distinct
@@ -96,17 +96,17 @@ def run(published: Published, params: FlowAttackParams) -> Exposure:
         values[side] = len(known.ends)
         trips, to_area, to_tile = known.trips
         for unit, which, reached in (("area", known.area, to_area), ("tile", known.tile, to_tile)):
-            values[f"{side}_with_{other}_{unit}_known_percent"] = _percent(which.sum(), len(which))
-            values[f"trips_with_{other}_{unit}_known_percent"] = _percent(reached, trips)
+            values[f"{side}_with_{other}_{unit}_known_percent"] = percent(which.sum(), len(which))
+            values[f"trips_with_{other}_{unit}_known_percent"] = percent(reached, trips)
     origins = found["origins"]
     values["fewest_destinations"] = int(origins.ends.min()) if len(origins.ends) else None
     areas, tiles = int(origins.area.sum()), int(origins.tile.sum())
-    said = (
+    sentence = (
         f"{counted(len(origins.ends), 'origin')} of time steps checked; from {areas:,} all published trips go to one area "
         f"(destination area known), from {tiles:,} of these to one tile (destination tile known): k hides who made these trips, "
         "and not their destination."
     )
-    return Exposure(ATTACK.name, ATTACK.title, values, None, False, said)
+    return Exposure(ATTACK.name, ATTACK.title, values, None, False, sentence)
 
 
 def _known_ends(published: Published, area: Indices, end: Indices) -> KnownEnds:
@@ -118,10 +118,6 @@ def _known_ends(published: Published, area: Indices, end: Indices) -> KnownEnds:
 def _different(number: Ints, area: Indices | Ints, areas: int) -> Ints:
     """Count the distinct areas of each group of rows."""
     return np.bincount(sorted_distinct(number * areas + area) // areas, minlength=int(number.max(initial=-1)) + 1)
-
-
-def _percent(part: float, whole: float) -> float | None:
-    return round(100 * float(part) / float(whole), 2) if whole else None
 
 
 ATTACK = Attack("homogeneity", "one destination for all", takes=FlowRelease, params=FlowAttackParams, run=run)

@@ -42,14 +42,14 @@ class TimedRows(NamedTuple):
     def of(cls, release: FlowRelease, without_times: tuple[int, int]) -> TimedRows:
         """Return the rows; a release without times covers the given period."""
         windows = _windows(release, without_times)
-        held = release.intervals
-        if held is None:
+        intervals = release.intervals
+        if intervals is None:
             start, end = (side[release.step] for side in windows)
         else:
-            start, end = held.start[held.first], held.end[held.last - 1]
-        given = release.suppressed != NOT_GIVEN
-        totals = np.where(given, len(release) + np.cumsum(given) - 1, -1)
-        return cls(release, start, end, windows, totals, np.concatenate([release.volume, release.suppressed[given]]))
+            start, end = intervals.start[intervals.first], intervals.end[intervals.last - 1]
+        known = release.suppressed != NOT_GIVEN
+        totals = np.where(known, len(release) + np.cumsum(known) - 1, -1)
+        return cls(release, start, end, windows, totals, np.concatenate([release.volume, release.suppressed[known]]))
 
 
 def _windows(release: FlowRelease, without_times: tuple[int, int]) -> Times:
@@ -85,14 +85,14 @@ def release_overlaps(first: TimedRows, second: TimedRows) -> ReleaseOverlaps:
         found.append((p, q, cells))
         low, high = max(first.windows[0][a], second.windows[0][b]), min(first.windows[1][a], second.windows[1][b])
         totals = int(first.totals[a]), int(second.totals[b])
-        for i, (side, mine) in enumerate(zip(sides, rows, strict=True)):
-            held = _cells(side, mine, int(low), int(high))
-            inside = group_sums((p, q)[i] - (mine[0] if len(mine) else 0), cells, len(mine))
-            seen[i][mine] += held
-            left = mine[held > inside]
+        for i, (side, own) in enumerate(zip(sides, rows, strict=True)):
+            cells_of_rows = _cells(side, own, int(low), int(high))
+            inside = group_sums((p, q)[i] - (own[0] if len(own) else 0), cells, len(own))
+            seen[i][own] += cells_of_rows
+            left = own[cells_of_rows > inside]
             outside = np.full(len(left), totals[1 - i])
             pair = (left, outside) if i == 0 else (outside, left)
-            found.append((*pair, (held - inside)[held > inside]))
+            found.append((*pair, (cells_of_rows - inside)[cells_of_rows > inside]))
             covered[i][(a, b)[i]] += high - low
         if max(totals) >= 0:
             found.append((np.array([totals[0]]), np.array([totals[1]]), np.array([-1])))

@@ -80,7 +80,7 @@ class PublishedReleases(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """What two releases reveal together.
+    """The result of an attack on two releases together.
 
     Attributes
     ----------
@@ -125,42 +125,45 @@ def run(published: PublishedReleases, params: FlowAttackParams) -> Exposure:
     found = Counter(dict.fromkeys(names, 0))
     worst: tuple[int, str] | None = None
     for a, b in combinations(exact, 2):
-        got = recover(rows[a], rows[b], k)
-        if got is None:
+        recovered = recover(rows[a], rows[b], k)
+        if recovered is None:
             found.update(pairs_that_contradict=1)
             continue
-        known = got.lowest == got.highest
+        known = recovered.lowest == recovered.highest
         found.update(
-            overlaps=len(got.found.cells), overlaps_in_sets_below_k=len(got.leaking),
-            overlaps_bounded_within_1_to_k=int((got.lowest >= 1).sum()), overlaps_recovered=int(known.sum()),
-            flows_recovered=_single_flows(got, known, rows[a], rows[b]),
+            overlaps=len(recovered.found.cells), overlaps_in_sets_below_k=len(recovered.leaking),
+            overlaps_bounded_within_1_to_k=int((recovered.lowest >= 1).sum()), overlaps_recovered=int(known.sum()),
+            flows_recovered=_single_flows(recovered, known, rows[a], rows[b]),
         )  # fmt: skip
-        if len(got.leaking) and (worst is None or got.highest.min() < worst[0]):
-            worst = int(got.highest.min()), _subtraction(got, (published.names[a], published.names[b]))
+        if len(recovered.leaking) and (worst is None or recovered.highest.min() < worst[0]):
+            worst = int(recovered.highest.min()), _subtraction(recovered, (published.names[a], published.names[b]))
     values: dict[str, float | int | None] = {**found}
     values["smallest"] = None if worst is None else worst[0]
     if published.original is not None:
         small = (published.original.volume >= 1) & (published.original.volume < k)
         values["original_flows_below_k"] = int(small.sum())
         values["original_flows_recovered_percent"] = round(100 * found["flows_recovered"] / max(int(small.sum()), 1), 2)
-    said, smallest = _sentence(published, values, worst, k), None if worst is None else worst[0]
-    return Exposure(ATTACK.name, ATTACK.title, values, smallest, worst is not None, said)
+    sentence, smallest = _sentence(published, values, worst, k), None if worst is None else worst[0]
+    return Exposure(ATTACK.name, ATTACK.title, values, smallest, worst is not None, sentence)
 
 
-def _single_flows(got: Recovery, known: Mask, first: TimedRows, second: TimedRows) -> int:
+def _single_flows(recovered: Recovery, known: Mask, first: TimedRows, second: TimedRows) -> int:
     """Count the recovered overlaps of one pair of tiles in the shorter of the two rows' times."""
-    chosen = got.leaking[known]
+    chosen = recovered.leaking[known]
     shortest = np.full(len(chosen), np.iinfo(np.int64).max)
-    for side, row in ((first, got.found.overlaps.first[chosen]), (second, got.found.overlaps.second[chosen])):
+    for side, row in (
+        (first, recovered.found.overlaps.first[chosen]),
+        (second, recovered.found.overlaps.second[chosen]),
+    ):
         listed = np.flatnonzero((row >= 0) & (row < len(side.start)))  # totals are of all tiles
         seconds = side.end[row[listed]] - side.start[row[listed]]
         shortest[listed] = np.minimum(shortest[listed], seconds)
-    return int(np.count_nonzero(got.found.cells[chosen] == shortest))
+    return int(np.count_nonzero(recovered.found.cells[chosen] == shortest))
 
 
-def _subtraction(got: Recovery, names: tuple[str, str]) -> str:
+def _subtraction(recovered: Recovery, names: tuple[str, str]) -> str:
     """Return the derivation of the smallest set in words."""
-    sets = got.cuts.sets(got.leaking[[int(got.highest.argmin())]])
+    sets = recovered.cuts.sets(recovered.leaking[[int(recovered.highest.argmin())]])
     added, subtracted = sets.rows_of(0)
     one, other = (names[1], names[0]) if sets.second[0] else names
     return f"{counted(len(added), 'row')} of {one} minus {counted(len(subtracted), 'row')} of {other}"
@@ -171,21 +174,21 @@ def _sentence(
 ) -> str:
     if len(published.releases) - sum(one.row_semantics != "exact" for one in published.releases) < 2:
         return "No two releases can be subtracted: volumes have noise, or each trip is in one of several rows."
-    said = f"{counted(int(values['overlaps'] or 0), 'overlap')} of rows checked; "
+    sentence = f"{counted(int(values['overlaps'] or 0), 'overlap')} of rows checked; "
     if worst is None:
-        said += f"no set below {k:,} can be derived from two of the releases"
+        sentence += f"no set below {k:,} can be derived from two of the releases"
     else:
-        said += (
+        sentence += (
             f"{values['overlaps_in_sets_below_k']:,} are in sets below {k:,} that can be derived, "
             f"{values['overlaps_recovered']:,} are recovered exactly; the smallest set has "
             f"{counted(worst[0], 'trip')}: {worst[1]}"
         )
     contradicting = int(values["pairs_that_contradict"] or 0)
     if contradicting:
-        said += (
+        sentence += (
             f"; volumes of {counted(contradicting, 'pair')} of releases contradict each other: not of the same trips"
         )
-    return said + "."
+    return sentence + "."
 
 
 ATTACK = Attack(

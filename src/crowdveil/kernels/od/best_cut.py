@@ -1,12 +1,109 @@
-"""The best cut of a box in two, at any tile boundary in x or y of its origins or its destinations."""
+"""The best cut of a box in two, at any tile boundary in x or y of its origins or its destinations; and the arrays of cuts."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.od.cut_structures import CutFlows, CutRules, Scratch, TilePlaces
+
+ENDS, CUT = 7, 4
+"""Numbers of a piece: where its origins, destinations and flows begin and end in the pool, and its box; those of a cut."""
+OF_BOX = 6
+"""Place of the box among the numbers of a piece."""
+USED, PIECES, LEFTS = 0, 1, 2
+"""Places of the counts of `Pieces`."""
+
+
+class TilePlaces(NamedTuple):
+    """Tiles: position on both axes, cost of a trip, and 1 if the tile counts where areas need a number of tiles."""
+
+    x: Ints
+    y: Ints
+    cost: Ints
+    counts: Ints
+
+
+class CutFlows(NamedTuple):
+    """Flows: tiles, trips and crowd of each, and the people behind it (empty where they are not known).
+
+    k people are needed in each group of flows on its own: a piece of a box is published in the groups that have them. A group is
+    a time step where several have the same areas; else all flows are one group. Nobody is listed in two groups.
+    """
+
+    origin: Ints
+    destination: Ints
+    volume: Ints
+    crowd: Ints
+    group: Ints
+    member_offsets: Ints
+    member: Ints
+
+
+class Scratch(NamedTuple):
+    """Memory of counts: a number for each person, and one more, the last one that was used; four numbers for each group."""
+
+    seen: Ints
+    crowd: Ints
+    volume: Ints
+    above: Ints
+    number: Ints
+
+
+class CutRules(NamedTuple):
+    """Constraints of cuts.
+
+    The smallest crowd; fewest tiles that count in an area (0: any); what deviations count in (0: a trip costs the tiles of its
+    areas); what a suppressed trip costs; and the cost that a suppressed trip should save.
+    """
+
+    k: int
+    tiles: int
+    scale: int
+    lost_cost: int
+    multiplier: float
+
+
+class BoxContents(NamedTuple):
+    """Boxes by their content: offsets and tiles of origins, offsets and tiles of destinations, offsets and flows.
+
+    What a trip of each costs besides its tiles, and the time steps that the trips are spread over.
+    """
+
+    origin_offsets: Ints
+    origin_tiles: Ints
+    destination_offsets: Ints
+    destination_tiles: Ints
+    flow_offsets: Ints
+    flows: Ints
+    trip_cost: Ints
+    steps: Ints
+
+
+class Pieces(NamedTuple):
+    """Pieces of boxes.
+
+    A pool of tiles and flows; where the origins, destinations and flows of each piece begin and end in it, and its box (seven
+    numbers); its published trips, the largest crowd of a group and its cost; its best cut (gain, suppressed trips, axis, place);
+    1 if it is published, 0 once it is cut. `left` has the seven numbers of pieces that are cut off: their flows are none, or
+    those of crowds below k. Three counts: the numbers in the pool, the pieces, and those that are cut off. The last two
+    are those of `BoxContents`.
+    """
+
+    pool: Ints
+    ends: Ints
+    volume: Ints
+    crowd: Ints
+    cost: Ints
+    cut: Ints
+    published: Ints
+    left: Ints
+    counts: Ints
+    trip_cost: Ints
+    steps: Ints
+
 
 FAR = 1 << 40
 NOT_ALLOWED = -1
@@ -50,10 +147,10 @@ def inside(tile: int, tiles: TilePlaces, bounds: Ints, side: int) -> bool:
 
 
 @kernel
-def _measure(held: Ints, tiles: TilePlaces, rules: CutRules, bounds: Ints, side: int) -> tuple[int, int]:
+def _measure(side_tiles: Ints, tiles: TilePlaces, rules: CutRules, bounds: Ints, side: int) -> tuple[int, int]:
     """Return the cost and the number of the tiles within bounds; the number is NOT_ALLOWED if they are too few."""
     cost, count, counted = 0, 0, 0
-    for tile in held:
+    for tile in side_tiles:
         if inside(tile, tiles, bounds, side):
             cost += tiles.cost[tile]
             count += 1
@@ -63,16 +160,16 @@ def _measure(held: Ints, tiles: TilePlaces, rules: CutRules, bounds: Ints, side:
 
 @kernel
 def side_bounds(
-    held: Ints, tiles: TilePlaces, rules: CutRules, around: Ints, within: Ints, side: int
+    side_tiles: Ints, tiles: TilePlaces, rules: CutRules, around: Ints, within: Ints, side: int
 ) -> tuple[bool, int, int]:
     """Return whether a side is trimmed to the bounds around its flows, and the cost and number of its tiles.
 
     It is not trimmed where that would leave too few tiles. The number is NOT_ALLOWED if it has too few even then.
     """
-    cost, count = _measure(held, tiles, rules, around, side)
+    cost, count = _measure(side_tiles, tiles, rules, around, side)
     if count != NOT_ALLOWED:
         return True, cost, count
-    cost, count = _measure(held, tiles, rules, within, side)
+    cost, count = _measure(side_tiles, tiles, rules, within, side)
     return False, cost, count
 
 
@@ -108,7 +205,7 @@ def _new_people(flows: CutFlows, flow: int, seen: Ints) -> int:
 
 @kernel
 def _spread_cost(flows: CutFlows, chosen: Ints, volume: int, cells: int, rules: CutRules, scratch: Scratch) -> int:
-    """Return what is lost when the volume of flows is spread evenly over cells; see `deviation.deviations`.
+    """Return the deviation when the volume of flows is spread evenly over cells; see `deviation.deviations`.
 
     Each group that has k people is spread on its own; the others are not published.
     """
@@ -126,7 +223,7 @@ def _spread_cost(flows: CutFlows, chosen: Ints, volume: int, cells: int, rules: 
 
 @kernel
 def _spread_cost_of_groups(flows: CutFlows, chosen: Ints, cells: int, rules: CutRules, scratch: Scratch) -> int:
-    """Return the sum over the groups with k people of what is lost in each."""
+    """Return the sum of the deviations of the groups with k people."""
     count_groups(flows, chosen, scratch)
     for flow in chosen:
         scratch.above[flows.group[flow]] = 0
@@ -206,7 +303,7 @@ def _bounds_of_first(flows: CutFlows, ordered: Ints, tiles: TilePlaces) -> Ints:
 
 
 @kernel
-def _boundaries(held: Ints, tiles: TilePlaces, axis: int, low: int, high: int, rules: CutRules) -> Ints:
+def _boundaries(side_tiles: Ints, tiles: TilePlaces, axis: int, low: int, high: int, rules: CutRules) -> Ints:
     """Return the positions after which a cut may lie, from `low` (the last flow before it) to before `high` (the next flow).
 
     Empty tiles between two flows go to either side. Only where areas have a least size can a place between matter, since both
@@ -214,9 +311,9 @@ def _boundaries(held: Ints, tiles: TilePlaces, axis: int, low: int, high: int, r
     """
     if rules.tiles == 0:
         return np.array([low])
-    found = np.empty(len(held), np.int64)
+    found = np.empty(len(side_tiles), np.int64)
     count = 0
-    for tile in held:
+    for tile in side_tiles:
         at = position(tiles, axis, tile)
         if low <= at < high:
             found[count] = at

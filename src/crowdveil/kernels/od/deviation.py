@@ -1,4 +1,4 @@
-"""Deviation of the cells of a box from its mean: what is lost when its volume is spread evenly over them."""
+"""Deviation of the cells of a box from its mean: the loss when its volume is spread evenly over them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def deviations(
 
     A cell is a pair of tiles in one of `steps` time steps, and a row one cell. `o_offsets` and `o_tiles` are the tiles of each
     region of origins, `d_offsets` and `d_tiles` those of destinations. Where the mean is at most 1 no cell with a trip lies
-    below it, and the sum follows from the number of such cells. What lies above the mean is as much as what lies below it, so
+    below it, and the sum follows from the number of such cells. Deviations above and below the mean are equal, so
     that the cells above it are enough.
     """
     origin, destination, volume, cells = boxes.origin, boxes.destination, boxes.volume, boxes.cells

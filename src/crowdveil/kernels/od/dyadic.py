@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import grow, kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.box_arrays import cut_boxes, new_boxes, new_splits
-from crowdveil.kernels.od.structures import BY_DESTINATION, BY_ORIGIN, BoxArrays, DyadicArrays, MatrixRows, Splits
+from crowdveil.kernels.od.structures import (
+    BY_DESTINATION,
+    BY_ORIGIN,
+    BoxArrays,
+    DyadicArrays,
+    MatrixRows,
+    Splits,
+    cut_boxes,
+    new_boxes,
+    new_splits,
+)
 
 
 @kernel

@@ -6,16 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import grow, kernel
 from crowdveil.kernels._types import Ints, Mask, Small
-from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.exact_compare import sign_at
+from crowdveil.kernels.od.partition import sign_at
 from crowdveil.kernels.od.structures import PUBLISH, SUPPRESS, WHOLE, Splits
 
 TOO_MANY, FOUND, NONE_FOUND = 0, 1, 2
 """How a search ends: it needs too many states; a partition was found; there is none within the slack."""
 BASE = -1
-"""In place of the first of two states that a state is a sum of: it is the volume that a split gives up, and nothing else."""
+"""In place of the first summand of a state: the state is the volume that a split gives up, and nothing else."""
 
 
 class Slack(NamedTuple):
@@ -114,22 +113,22 @@ def solve_exactly(
     for i in range(n):
         if not used.reached[i]:
             continue
-        # What q·A + p·S of the box must stay below: that of its best partition, and the slack that is left.
+        # The bound of q·A + p·S of the box: that of its best partition, and the slack that is left.
         most_a = best[2 * i] + slack.a - used.a[i]
         most_s = best[2 * i + 1] + slack.s - used.s[i]
-        whole = (allowed[i] & WHOLE) > 0
+        may_stay = (allowed[i] & WHOLE) > 0
         may_split = False
         for split in range(offsets[i], offsets[i + 1]):
             may_split |= (allowed[i] & kind[split]) > 0
         kept = states  # sums that are not final stay before the list of the box
         ends = np.empty(2 * (offsets[i + 1] - offsets[i]) + 2, np.int64)
         lists = 0
-        if whole or not may_split:
-            a, s = (cost[i], 0) if whole else (0, volume[i])
+        if may_stay or not may_split:
+            a, s = (cost[i], 0) if may_stay else (0, volume[i])
             if s <= budget and (not slack.bounded or sign_at(p, q, a - most_a, s - most_s) < 0):
                 state = grow(state, 4 * (kept + 1))
                 state[4 * kept], state[4 * kept + 1] = a, s
-                state[4 * kept + 2], state[4 * kept + 3] = (PUBLISH if whole else SUPPRESS) - 1, i
+                state[4 * kept + 2], state[4 * kept + 3] = (PUBLISH if may_stay else SUPPRESS) - 1, i
                 ends[0], ends[1] = kept, kept + 1
                 lists, kept = 1, kept + 1
         for split in range(offsets[i], offsets[i + 1]):
@@ -183,7 +182,7 @@ def solve_exactly(
 
 @kernel
 def _read_choices(state: Ints, low: int, high: int, splits: Splits, n: int, lost_cost: int) -> tuple[int, Ints]:
-    """Return what becomes of each box in the cheapest state of the whole map."""
+    """Return the choice for each box in the cheapest state of the whole map."""
     link_offsets, link = splits.link_offsets, splits.link
     choice = np.full(n, PUBLISH, np.int64)
     if high == low:

@@ -1,14 +1,143 @@
-"""Best partition of a map into boxes over any kind of regions; one evaluation is one pass over the boxes."""
+"""Best partition of a map into boxes over any kind of regions, at a multiplier and within a budget.
+
+One evaluation of a multiplier is one pass over the boxes. The best cost as a function of the multiplier is concave and made of
+straight pieces with slope S, the suppressed volume. With two pieces known, left of the budget and right of it, the search tries
+the multiplier at which their lines meet. The new piece replaces one of them, until no piece lies below. Nothing is compared in
+floating point: multipliers are fractions p/q, q = 0 an infinite one. Far from the answer multipliers are guessed; what they give
+is exact, and a guess must lie between those known so far.
+
+Costs of large maps times volumes of large matrices do not fit into 64 bits: q·A + p·S is compared in 128.
+"""
 
 from __future__ import annotations
+
+import math
+from heapq import heapify, heappop
 
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Floats, Ints, Small
-from crowdveil.kernels.od.exact_compare import sign_at
-from crowdveil.kernels.od.multiplier_search import FOUND, GO_ON, KNOWN, LEFT, RIGHT, TRIED, P, Q, judge
+from crowdveil.kernels._types import Ints, Small
 from crowdveil.kernels.od.structures import ANY_CHOICE, PUBLISH, SUPPRESS, WHOLE, SearchArrays, Splits
+
+MAX_GUESSES = 6
+GUESS_PARTS = 16
+LARGEST_GUESS = 2.0**62 / GUESS_PARTS
+"""Guesses are floats; a numerator must fit into 64 bits."""
+A, S, P, Q, KNOWN = 0, 1, 2, 3, 4
+"""Cost and suppressed volume of a piece, the multiplier that it was found at, and whether there is one at all."""
+LEFT, RIGHT, TRIED, BEFORE, TRIES = 0, 5, 10, 15, 20
+"""Where a search notes the piece left of the budget, the one right of it, the current one, the one before, and the tries."""
+GO_ON, FOUND, NONE = 0, 1, 2
+
+
+@kernel
+def begin_search(p: int, q: int) -> Ints:
+    """Begin a search that tries p/q first. A multiplier of 0 is as far left as there is, an infinite one as right."""
+    notes = np.zeros(TRIES + 1, np.int64)
+    notes[LEFT + Q] = 1
+    notes[RIGHT + P] = 1
+    notes[TRIED + P], notes[TRIED + Q] = p, q
+    return notes
+
+
+@kernel
+def judge(notes: Ints, a: int, s: int, budget: int) -> int:
+    """Judge the best partition at the current multiplier by its cost A and suppressed volume S: FOUND, NONE, or GO_ON.
+
+    Of equal partitions the caller must give that with the least S. So the search finds the piece right of the last breakpoint,
+    which keeps the budget. NONE: not even an infinite multiplier keeps the budget.
+    """
+    p, q = notes[TRIED + P], notes[TRIED + Q]
+    notes[TRIED + A], notes[TRIED + S] = a, s
+    right_a, right_s = notes[RIGHT + A], notes[RIGHT + S]
+    if notes[LEFT + KNOWN] and notes[RIGHT + KNOWN]:
+        met = sign_at(p, q, right_a - notes[LEFT + A], right_s - notes[LEFT + S]) == 0
+        if met and sign_at(p, q, a - right_a, s - right_s) >= 0:
+            return FOUND  # the lines meet on the curve
+    if s <= budget and (p == 0 or s == budget):
+        return FOUND
+    if s > budget and q == 0:
+        return NONE
+    side = RIGHT if s <= budget else LEFT
+    notes[side + A], notes[side + S], notes[side + P], notes[side + Q], notes[side + KNOWN] = a, s, p, q, 1
+    _choose_next(notes, budget)
+    return GO_ON
+
+
+@kernel
+def _choose_next(notes: Ints, budget: int) -> None:
+    """Choose the next multiplier: a guess while the pieces are far apart, then where their lines meet."""
+    has_left, has_right = notes[LEFT + KNOWN] > 0, notes[RIGHT + KNOWN] > 0
+    left_p, left_q, right_p, right_q = notes[LEFT + P], notes[LEFT + Q], notes[RIGHT + P], notes[RIGHT + Q]
+    notes[TRIES] += 1
+    near = has_left and has_right and notes[LEFT + S] - notes[RIGHT + S] <= budget // 50
+    p, q = int(min(_guess(notes, budget), LARGEST_GUESS) * GUESS_PARTS), GUESS_PARTS
+    for i in range(KNOWN):
+        notes[BEFORE + i] = notes[TRIED + i]
+    notes[BEFORE + KNOWN] = 1
+    inside = is_below(left_p, left_q, p, q) and (right_q == 0 or is_below(p, q, right_p, right_q))
+    if near or notes[TRIES] > MAX_GUESSES or not inside:
+        if not has_left:
+            p, q = 0, 1
+        elif not has_right:
+            p, q = 1, 0
+        else:
+            p, q = notes[RIGHT + A] - notes[LEFT + A], notes[LEFT + S] - notes[RIGHT + S]
+    common = math.gcd(p, q)
+    notes[TRIED + P], notes[TRIED + Q] = p // common, q // common
+
+
+@kernel
+def _guess(notes: Ints, budget: int) -> float:
+    """Guess a multiplier that about suppresses the budget, 0 where none can be guessed.
+
+    With both on a logarithmic scale, S over the multiplier is nearly a straight line: through the last two multipliers that were
+    tried or, while there is only one, one that falls as steeply as the multiplier rises.
+    """
+    p, q, s = notes[TRIED + P], notes[TRIED + Q], notes[TRIED + S]
+    if budget == 0 or s == 0 or q == 0 or p == 0:
+        return 0.0
+    here, steepness = p / q, -1.0
+    if notes[BEFORE + KNOWN] and notes[BEFORE + P] > 0 and notes[BEFORE + Q] > 0 and notes[BEFORE + S] > 0:
+        before = notes[BEFORE + P] / notes[BEFORE + Q]
+        if before != here and notes[BEFORE + S] != s:
+            steepness = min(math.log(s / notes[BEFORE + S]) / math.log(here / before), -0.1)
+    ratio = min(max((budget / s) ** (1 / steepness), 1 / 16), 16.0)
+    # A little beyond, so that the budget soon lies between two multipliers.
+    guess: float = here * ratio * (1.02 if ratio > 1 else 0.98)
+    return guess
+
+
+LOW = 2**32 - 1
+
+
+@kernel
+def sign_at(p: int, q: int, a: int, s: int) -> int:
+    """Return the sign of q·a + p·s, that of a difference of costs `a` and of suppressed volumes `s` at the multiplier p/q.
+
+    All four are numbers of 64 bits with a sign; they are multiplied by hand, in digits of 32 bits. The result is exact for any
+    of them except four times −2⁶³.
+    """
+    top, middle, low = 0, 0, 0
+    for x, y in ((p, s), (q, a)):
+        x_high, x_low, y_high, y_low = x >> 32, x & LOW, y >> 32, y & LOW
+        first, second = x_high * y_low, x_low * y_high
+        last = np.uint64(x_low) * np.uint64(y_low)
+        top += x_high * y_high + (first >> 32) + (second >> 32)
+        middle += (first & LOW) + (second & LOW) + int(np.int64(last >> np.uint64(32)))
+        low += int(np.int64(last & np.uint64(LOW)))
+    middle += low >> 32
+    top += middle >> 32
+    if top != 0:
+        return 1 if top > 0 else -1
+    return 1 if (middle | low) & LOW else 0
+
+
+@kernel
+def is_below(p: int, q: int, other_p: int, other_q: int) -> bool:
+    """Return whether the multiplier p/q is below the other; a denominator of 0 is an infinite one."""
+    return sign_at(other_q, other_p, -q, p) < 0
 
 
 @kernel
@@ -26,10 +155,10 @@ def evaluate(
     """Find the best partition of each box at the multiplier p/q of a suppressed trip: cost A and suppressed volume S that
     minimize q·A + p·S.
 
-    Of equal ones the least S is taken, which is the piece right of a breakpoint. q = 0 stands for an infinite multiplier: S
-    counts first, then A. `allowed` says whether each box may stay whole and which kinds of splits it may take. `choice` is
-    filled with the split that it takes, or PUBLISH; or SUPPRESS, if it must not stay whole and cannot be split. Only boxes in
-    `active` are evaluated, children before parents. `best` is filled with A and S of each box, side by side.
+    Of equal partitions the one with the least S is taken, which is the piece right of a breakpoint. q = 0 stands for an infinite
+    multiplier: S counts first, then A. `allowed` says whether each box may stay whole and which kinds of splits it may take.
+    `choice` is filled with the split that it takes, or PUBLISH; or SUPPRESS, if it must not stay whole and cannot be split. Only
+    boxes in `active` are evaluated, children before parents. `best` is filled with A and S of each box, side by side.
     """
     offsets, kind, lost, link_offsets, link = splits
     for i in active:
@@ -158,23 +287,6 @@ def published_boxes(choice: Ints, splits: Splits) -> tuple[Ints, Ints]:
 
 
 @kernel
-def _sink(heap: Ints, size: int, at: int, gain: Floats, boxes: Ints) -> None:
-    """Move an entry of a heap down to its place; that with the largest gain is on top, of equal ones the first box."""
-    entry = heap[at]
-    while 2 * at + 1 < size:
-        below = 2 * at + 1
-        if below + 1 < size:
-            left, right = heap[below], heap[below + 1]
-            below += gain[right] > gain[left] or (gain[right] == gain[left] and boxes[right] < boxes[left])
-        other = heap[below]
-        if gain[other] < gain[entry] or (gain[other] == gain[entry] and boxes[entry] < boxes[other]):
-            break
-        heap[at] = other
-        at = below
-    heap[at] = entry
-
-
-@kernel
 def _worth(i: int, split: int, cost: Ints, splits: Splits, allowed: Small, lost_cost: int) -> float:
     """Return the cost that a split of a box into whole boxes saves for a suppressed trip; 0 if that is not allowed."""
     if not allowed[i] & splits.kind[split]:
@@ -192,7 +304,7 @@ def _worth(i: int, split: int, cost: Ints, splits: Splits, allowed: Small, lost_
 @kernel
 def spend_slack(
     choice: Ints,
-    whole: Ints,
+    published: Ints,
     cost: Ints,
     splits: Splits,
     allowed: Small,
@@ -201,20 +313,17 @@ def spend_slack(
 ) -> tuple[Ints, int, int]:
     """Split published boxes once more, best gain for a suppressed trip first, as long as `rest` trips last.
 
-    Of each box the split into whole boxes counts that saves most cost for a suppressed trip. Boxes that come of it are split
-    again, until nothing more is suppressed. `whole` has the published boxes, and `choice` is changed. Returns the boxes that are
-    then published, those of `whole` first; and how many trips were spent and how much cost was saved before the last round.
+    For each box the split into whole boxes counts that saves most cost for a suppressed trip. The resulting boxes are split
+    again, until nothing more is suppressed; `choice` is changed. Returns the boxes that are then published, those of `published`
+    first; and how many trips were spent and how much cost was saved before the last round.
     """
     offsets, lost, link_offsets, link = splits.offsets, splits.lost, splits.link_offsets, splits.link
-    # Entries of the list of boxes; few of them are used, and memory is taken for those alone.
-    n, count, before = len(choice), len(whole), 0
-    boxes, best, heap = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    gain = np.empty(n, np.float64)
-    for entry in range(count):
-        boxes[entry] = whole[entry]
+    n, count, before = len(choice), len(published), 0
+    boxes, best, gain = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.float64)
+    boxes[:count] = published
     spent_before, saved_before = 0, 0
     while True:
-        size, least = 0, rest
+        queue, least = [(0.0, 0, 0) for _ in range(0)], rest  # an empty list of gain, box and entry
         for entry in range(count):
             # A best split that can still be paid for is still the best: there are fewer to choose from.
             if entry >= before or (gain[entry] > 0 and lost[best[entry]] > rest):
@@ -226,30 +335,24 @@ def spend_slack(
                     if worth > gain[entry]:
                         gain[entry], best[entry] = worth, split
             if gain[entry] > 0:
-                heap[size] = entry
-                size += 1
+                queue.append((-gain[entry], boxes[entry], entry))
                 least = min(least, lost[best[entry]])
+        heapify(queue)
         before = count
-        spent, saved, at = 0, 0, size // 2
-        while size > 0 and spent + least <= rest:  # otherwise nothing can be paid for any more
-            if at > 0:
-                at -= 1  # not yet a heap
-            else:
-                entry = heap[0]
-                size -= 1
-                heap[0] = heap[size]
-                i, split = boxes[entry], best[entry]
-                if lost[split] <= rest - spent:
-                    choice[i] = split
-                    gain[entry] = 0.0
-                    spent += lost[split]
-                    saved += cost[i]
-                    for e in range(link_offsets[split], link_offsets[split + 1]):
-                        boxes[count] = link[e]
-                        count += 1
-                        choice[link[e]] = PUBLISH
-                        saved -= cost[link[e]]
-            _sink(heap, size, at, gain, boxes)
+        spent, saved = 0, 0
+        while len(queue) > 0 and spent + least <= rest:  # otherwise nothing can be paid for any more
+            _, i, entry = heappop(queue)
+            split = best[entry]
+            if lost[split] <= rest - spent:
+                choice[i] = split
+                gain[entry] = 0.0
+                spent += lost[split]
+                saved += cost[i]
+                for e in range(link_offsets[split], link_offsets[split + 1]):
+                    boxes[count] = link[e]
+                    count += 1
+                    choice[link[e]] = PUBLISH
+                    saved -= cost[link[e]]
         if spent == 0:
             break
         rest -= spent

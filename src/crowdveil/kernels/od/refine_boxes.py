@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Floats, Ints
-from crowdveil.kernels.growable import grow
+from crowdveil.kernels._jit import grow, kernel
+from crowdveil.kernels._types import Ints
 from crowdveil.kernels.od.best_cut import (
-    best_cut,
-    count_groups,
-    inside,
-    piece_cost,
-    position,
-    side_bounds,
-    tiles_around,
-    whole_plane,
-)
-from crowdveil.kernels.od.cut_structures import (
     CUT,
     ENDS,
     LEFTS,
@@ -30,51 +21,15 @@ from crowdveil.kernels.od.cut_structures import (
     Pieces,
     Scratch,
     TilePlaces,
+    best_cut,
+    count_groups,
+    inside,
+    piece_cost,
+    position,
+    side_bounds,
+    tiles_around,
+    whole_plane,
 )
-
-
-@kernel
-def earlier(a: int, b: int, c: int, d: int) -> bool:
-    """Return whether the pair of a and b comes before the pair of c and d where both cost the same."""
-    if min(a, b) != min(c, d):
-        return min(a, b) < min(c, d)
-    return max(a, b) < max(c, d)
-
-
-@kernel
-def _before(costs: Floats, owners: Ints, partner: Ints, i: int, cost: float, owner: int) -> bool:
-    """Return whether entry i of the queue comes before the pair of another owner."""
-    if costs[i] != cost:
-        return bool(costs[i] < cost)
-    return earlier(owners[i], partner[owners[i]], owner, partner[owner])
-
-
-@kernel
-def push(costs: Floats, owners: Ints, partner: Ints, size: int, cost: float, owner: int) -> int:
-    """Put the best pair of a cluster into the queue, and return its new size."""
-    i = size
-    while i > 0 and not _before(costs, owners, partner, (i - 1) // 2, cost, owner):
-        costs[i], owners[i] = costs[(i - 1) // 2], owners[(i - 1) // 2]
-        i = (i - 1) // 2
-    costs[i], owners[i] = cost, owner
-    return size + 1
-
-
-@kernel
-def pop(costs: Floats, owners: Ints, partner: Ints, size: int) -> int:
-    """Take the first entry out of the queue, and return its new size."""
-    size -= 1
-    cost, owner, i = costs[size], owners[size], 0
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and _before(costs, owners, partner, child + 1, costs[child], owners[child]):
-            child += 1
-        if not _before(costs, owners, partner, child, cost, owner):
-            break
-        costs[i], owners[i] = costs[child], owners[child]
-        i = child
-    costs[i], owners[i] = cost, owner
-    return size
 
 
 @kernel
@@ -147,10 +102,10 @@ def _cut_off(pieces: Pieces, parts: tuple[Ints, Ints, Ints], box: int) -> Pieces
 
 
 @kernel
-def _within(held: Ints, tiles: TilePlaces, bounds: Ints, side: int, wanted: bool) -> Ints:
+def _within(side_tiles: Ints, tiles: TilePlaces, bounds: Ints, side: int, wanted: bool) -> Ints:
     """Return the tiles within bounds, or those that are not."""
-    kept, count = np.empty(len(held), np.int64), 0
-    for tile in held:
+    kept, count = np.empty(len(side_tiles), np.int64), 0
+    for tile in side_tiles:
         if inside(tile, tiles, bounds, side) == wanted:
             kept[count] = tile
             count += 1
@@ -220,10 +175,10 @@ def _content(pieces: Pieces, piece: int) -> tuple[Ints, Ints, Ints]:
 
 
 @kernel
-def _tiles_on_side(held: Ints, tiles: TilePlaces, axis: int, place: int, first: bool) -> Ints:
+def _tiles_on_side(side_tiles: Ints, tiles: TilePlaces, axis: int, place: int, first: bool) -> Ints:
     """Return the tiles before a cut, or after it."""
-    kept, count = np.empty(len(held), np.int64), 0
-    for tile in held:
+    kept, count = np.empty(len(side_tiles), np.int64), 0
+    for tile in side_tiles:
         if (position(tiles, axis, tile) <= place) == first:
             kept[count] = tile
             count += 1
@@ -280,23 +235,16 @@ def _cut_pieces(
     pieces: Pieces, flows: CutFlows, tiles: TilePlaces, rules: CutRules, rest: int, want_left: bool, scratch: Scratch
 ) -> tuple[Pieces, int]:
     """Make the best cuts of all pieces, until none gains or can be afforded; return the pieces and the rest of the budget."""
-    most = len(pieces.cost)
-    keys, owners, itself = np.empty(most, np.float64), np.empty(most, np.int64), np.arange(most)
-    size = 0
+    queue = [(0.0, 0) for _ in range(0)]  # an empty list of pairs
     for piece in range(pieces.counts[PIECES]):
         if pieces.published[piece]:
-            size = _enqueue(
-                keys, owners, itself, size, piece, _search_cut(pieces, piece, flows, tiles, rules, rest, scratch)
-            )
-    while size > 0:
-        piece = owners[0]
-        size = pop(keys, owners, itself, size)
+            _enqueue(queue, pieces, piece, flows, tiles, rules, rest, scratch)
+    while len(queue) > 0:
+        _, piece = heappop(queue)
         lost = pieces.cut[CUT * piece + 1]
         if lost > rest:
             # Trips were spent since: the best cut that is still possible.
-            size = _enqueue(
-                keys, owners, itself, size, piece, _search_cut(pieces, piece, flows, tiles, rules, rest, scratch)
-            )
+            _enqueue(queue, pieces, piece, flows, tiles, rules, rest, scratch)
             continue
         rest -= lost
         pieces.published[piece] = 0
@@ -306,16 +254,19 @@ def _cut_pieces(
             side = _side_of_cut(pieces, piece, flows, tiles, first)
             pieces = _add(pieces, side, box, flows, tiles, rules, want_left, scratch)
         for new in range(known, pieces.counts[PIECES]):
-            size = _enqueue(
-                keys, owners, itself, size, new, _search_cut(pieces, new, flows, tiles, rules, rest, scratch)
-            )
+            _enqueue(queue, pieces, new, flows, tiles, rules, rest, scratch)
     return pieces, rest
 
 
 @kernel
-def _enqueue(keys: Floats, owners: Ints, itself: Ints, size: int, piece: int, key: float) -> int:
-    """Put a piece into the queue if it can be cut; return the size of the queue."""
-    return size if key == np.inf else push(keys, owners, itself, size, key, piece)
+def _enqueue(
+    queue: list[tuple[float, int]], pieces: Pieces, piece: int, flows: CutFlows, tiles: TilePlaces, rules: CutRules, rest: int,
+    scratch: Scratch,
+) -> None:  # fmt: skip
+    """Find the best cut of a piece, and put the piece into the queue if there is one."""
+    key = _search_cut(pieces, piece, flows, tiles, rules, rest, scratch)
+    if key < np.inf:
+        heappush(queue, (key, piece))
 
 
 @kernel
@@ -346,9 +297,7 @@ def refine_boxes(
         pieces = _add(pieces, parts, i, flows, tiles, rules, want_left, scratch)
     pieces, rest = _cut_pieces(pieces, flows, tiles, rules, rest, want_left, scratch)
     if rest > 0 and rules.multiplier > 0:
-        # What is left is spent on cuts that save less for a trip.
-        any_gain = CutRules(
-            rules.k, rules.tiles, rules.scale, rules.lost_cost, 0.0
-        )  # fmt: skip
+        # Spend the rest on cuts that save less for a trip.
+        any_gain = CutRules(rules.k, rules.tiles, rules.scale, rules.lost_cost, 0.0)
         pieces, rest = _cut_pieces(pieces, flows, tiles, any_gain, rest, want_left, scratch)
     return pieces

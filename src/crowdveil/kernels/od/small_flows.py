@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import grow, kernel
 from crowdveil.kernels._types import Indices, Ints
-from crowdveil.kernels.growable import grow
 
 
 class TimedBoxes(NamedTuple):
@@ -100,7 +99,7 @@ def aggregated_tiles(
                 inside[area_tiles[e]] = group
             for boxes in (rows, left):
                 _strike(boxes, groups, group, area_offsets, area_tiles, inside, known, meets, struck)
-            # Groups before this one have taken empty tiles of their own.
+            # Earlier groups have already taken empty tiles.
             other = group - 1
             while other >= 0 and groups.window[other] == window:
                 apart = groups.first[other] >= groups.last[group] or groups.last[other] <= groups.first[group]

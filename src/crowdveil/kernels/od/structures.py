@@ -1,9 +1,12 @@
-"""Arrays that travel together through the OD kernels, as NamedTuples, and the kinds of splits."""
+"""Arrays that travel together through the OD kernels, as NamedTuples; their allocation; and the kinds of splits."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Indices, Ints, Mask
 
 WHOLE, BY_DESTINATION, BY_ORIGIN, BY_TIME = 1, 2, 4, 8
@@ -57,7 +60,7 @@ class DestinationTree(NamedTuple):
 
 
 class LeafLists(NamedTuple):
-    """Lists of leaves (see `leaf_sums`): leaves; and trips, crowd and cells with a trip of the leaves before each in its list."""
+    """Lists of leaves (see `tree_nodes`): leaves; trips, crowd and cells with a trip of the leaves before each in its list."""
 
     leaf: Ints
     volume: Ints
@@ -111,9 +114,9 @@ class Splits(NamedTuple):
 
 
 class SearchArrays(NamedTuple):
-    """What a search for a multiplier knows of each box.
+    """Arrays of a search for a multiplier, by box.
 
-    The cost and suppressed volume of its best partition, in turn, and what becomes of it, at the multiplier tried last; and the
+    The cost and suppressed volume of its best partition, side by side, and its choice, at the multiplier tried last; and the
     suppressed volume at the nearest multipliers known on either side of the budget.
     """
 
@@ -131,3 +134,43 @@ class ZoneShares(NamedTuple):
     part: Floats
     whole: Floats
     inside: Mask
+
+
+@kernel
+def new_nodes(size: int) -> CrowdNodes:
+    """Allocate arrays for `size` nodes with a crowd."""
+    node, volume, crowd = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    return CrowdNodes(node, volume, crowd, np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64))
+
+
+@kernel
+def new_boxes(size: int) -> BoxArrays:
+    """Allocate arrays for `size` boxes."""
+    origin, destination, volume = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    return BoxArrays(origin, destination, volume, np.empty(size, np.int64), np.empty(size, np.int64))
+
+
+@kernel
+def new_splits(boxes: int, splits: int, links: int) -> Splits:
+    """Allocate arrays for given numbers of boxes, splits and links."""
+    offsets, link_offsets = np.empty(boxes + 1, np.int64), np.empty(splits + 1, np.int64)
+    offsets[0], link_offsets[0] = 0, 0
+    kind, lost, link = np.empty(splits, np.int64), np.empty(splits, np.int64), np.empty(links, np.int64)
+    return Splits(offsets, kind, lost, link_offsets, link)
+
+
+@kernel
+def cut_boxes(boxes: BoxArrays, splits: Splits, count: int) -> tuple[BoxArrays, Splits]:
+    """Return the first `count` boxes with their splits, without the unused ends, which were never written and take no memory.
+
+    The box of all trips is the last one that was looked up; boxes that were made after it are not part of it.
+    """
+    used = splits.offsets[count]
+    links = splits.link_offsets[used]
+    kept = BoxArrays(
+        boxes.origin[:count], boxes.destination[:count], boxes.volume[:count], boxes.crowd[:count], boxes.cells[:count]
+    )
+    return kept, Splits(
+        splits.offsets[: count + 1], splits.kind[:used], splits.lost[:used], splits.link_offsets[: used + 1],
+        splits.link[:links],
+    )  # fmt: skip

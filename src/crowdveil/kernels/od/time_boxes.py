@@ -1,4 +1,4 @@
-"""Boxes over origin, destination and time: those of an interval of time, linked to those of the parts of the interval."""
+"""Boxes over origin, destination and time: links to the parts of an interval, and volumes in single time steps."""
 
 from __future__ import annotations
 
@@ -91,3 +91,24 @@ def link_parts(
         new_link[:links].copy(),
     )  # fmt: skip
     return number, new[:made].copy(), kept_splits
+
+
+@kernel
+def fill_step(listed: Ints, step: BoxArrays, splits: Splits, volume: Ints, cells: Ints) -> None:
+    """Fill `volume` and `cells` with the trips, and the cells with trips, of each box in one time step; 0 where it is below k.
+
+    `listed` has the number of each box of the step among all boxes, which come after the boxes that they can be split into. Of
+    boxes with the same trips the step has only the smallest. A box that it lacks holds the trips of one of the boxes below it,
+    or does not reach k, and neither does any box below it then.
+    """
+    offsets, link_offsets, link = splits.offsets, splits.link_offsets, splits.link
+    volume[:] = 0
+    cells[:] = 0
+    for i in range(len(listed)):
+        volume[listed[i]], cells[listed[i]] = step.volume[i], step.cells[i]
+    for i in range(len(volume)):
+        if volume[i] > 0:
+            continue
+        for e in range(link_offsets[offsets[i]], link_offsets[offsets[i + 1]]):
+            if volume[link[e]] > volume[i]:
+                volume[i], cells[i] = volume[link[e]], cells[link[e]]

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import grow, kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.growable import grow
-from crowdveil.kernels.od.box_arrays import cut_boxes, new_boxes, new_nodes, new_splits
 from crowdveil.kernels.od.structures import (
     BY_DESTINATION,
     BY_ORIGIN,
@@ -22,6 +20,10 @@ from crowdveil.kernels.od.structures import (
     OriginTree,
     PeoplePairs,
     Splits,
+    cut_boxes,
+    new_boxes,
+    new_nodes,
+    new_splits,
 )  # fmt: skip
 from crowdveil.kernels.od.tree_nodes import begin_nodes, find_nodes
 
@@ -60,8 +62,8 @@ def _join_nodes(
 ) -> int:
     """Make the boxes of all nodes with a crowd and their splits; return the number of those of the whole map.
 
-    `box_of` is filled with the box of each node, its own one or that of a child of its origin with the same trips. There is room
-    for all: references to arrays that grow would be counted at every turn of the loop, by atomic instructions.
+    `box_of` is filled with the box of each node, its own one or that of a child of its origin with the same trips. All arrays
+    have room for all nodes.
     """
     child_offsets, child_nodes, d_low = origin_tree.child_offsets, origin_tree.children, destination_tree.first_node
     link, d_is_leaf = splits.link, destination_tree.is_leaf
@@ -142,24 +144,22 @@ def build_boxes(
 ) -> tuple[BoxArrays, Splits, Ints]:
     """Build all boxes of a matrix with a crowd of at least k, their splits, and what the nodes of each cost times its trips.
 
-    `o_cost` and `d_cost` are by node. `pairs` are by leaf of origins; None where people are not known, and nothing that counts
-    them is compiled then. With `origins_first` an origin can only be split while its destinations are not; a box then stays with
-    its origin even if all its trips are from one child. Boxes that a box can be split into come before it; the last one has all
-    trips.
+    The rows of each origin tile are in order of the leaves of their destinations. `o_cost` and `d_cost` are by node. `pairs` are
+    by leaf of origins, None where people are not known. With `origins_first` an origin can only be split while its destinations
+    are not; a box then stays with its origin even if all its trips are from one child. Boxes that a box can be split into come
+    before it; the last one has all trips.
     """
     people = 0 if pairs is None else len(pairs.person)
     origins, leaves = len(origin_tree.large_enough), len(destination_tree.anchor)
     search = begin_nodes(len(rows.tile), people, origin_tree, destination_tree)
     offsets = np.zeros(origins + 1, np.int64)
-    # Room for nearly all matrices: what is not written takes no memory, and copies for more room take time.
+    # Room for nearly all matrices: unwritten entries take no memory, and copies for more room take time.
     nodes = new_nodes(8 * len(rows.tile) + 2 * leaves)
-    # Typed, since a function that is called with a literal is compiled once more for it.
-    a = int(np.int64(0))
-    while True:
+    a = 0
+    while a < origins:
         a = find_nodes(a, rows, pairs, origin_tree, destination_tree, k, search, offsets, nodes)
-        if a == origins:
-            break
-        nodes = _more_nodes(nodes, offsets[a] + 2 * leaves)
+        if a < origins:
+            nodes = _more_nodes(nodes, offsets[a] + 2 * leaves)
     count = offsets[origins]
     boxes, cost, box_of = new_boxes(count), np.empty(count, np.int64), np.empty(count, np.int64)
     splits = new_splits(count, 2 * count, _most_links(offsets, origin_tree.child_offsets))

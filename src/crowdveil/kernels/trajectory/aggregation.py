@@ -1,6 +1,6 @@
 """Aggregation: one trajectory for each group, their mean or the points of the group nearest to it.
 
-In means a member counts as its weight says. Weights are fractions, so that what is a half may be a little less.
+In means each member counts with its weight. Weights are fractions, so that a half may come out slightly less.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def mean_lengths(members: Ints, weight: Floats, group_offsets: Ints, offsets: In
     found = np.empty(groups, np.int64)
     for g in range(groups):
         low, high = group_offsets[g], group_offsets[g + 1]
-        points, whole = 0.0, 0.0
+        points, weights = 0.0, 0.0
         for e in range(low, high):
             points += weight[e] * (offsets[members[e] + 1] - offsets[members[e]])
-            whole += weight[e]
-        found[g] = int(math.floor(points / whole + A_HALF))
+            weights += weight[e]
+        found[g] = int(math.floor(points / weights + A_HALF))
     return found
 
 
@@ -67,17 +67,17 @@ def mean_trajectories(
         for i in range(pairs):
             # Sums are of differences from the first member, so that no digit is lost.
             first = offsets[members[low]]
-            sum_x, sum_y, sum_t, whole = 0.0, 0.0, 0.0, 0.0
+            sum_x, sum_y, sum_t, weights = 0.0, 0.0, 0.0, 0.0
             for e in range(low, high):
                 here = offsets[members[e]]
                 point = here + point_of(i, offsets[members[e] + 1] - here, pairs)
                 sum_x += weight[e] * (x[point] - x[first])
                 sum_y += weight[e] * (y[point] - y[first])
                 sum_t += weight[e] * (t[point] - start)
-                whole += weight[e]
-            made_x[begin + i] = x[first] + sum_x / whole
-            made_y[begin + i] = y[first] + sum_y / whole
-            made_t[begin + i] = start + int(math.floor(sum_t / whole + A_HALF))
+                weights += weight[e]
+            made_x[begin + i] = x[first] + sum_x / weights
+            made_y[begin + i] = y[first] + sum_y / weights
+            made_t[begin + i] = start + int(math.floor(sum_t / weights + A_HALF))
         _raise_times(made_t, begin, begin + pairs, int(earliest), int(latest))
     return made_x, made_y, made_t
 
@@ -122,13 +122,13 @@ def composed_trajectories(
         begin, end = made_offsets[g], made_offsets[g + 1]
         # Sums are of differences from the first member, so that no digit is lost.
         first = offsets[members[low]]
-        latest, starts, whole, one = t[offsets[members[low] + 1] - 1], 0.0, 0.0, members[low]
+        latest, starts, weights, one = t[offsets[members[low] + 1] - 1], 0.0, 0.0, members[low]
         earliest = t[first]
         for e in range(high - 1, low - 1, -1):
             here, last = offsets[members[e]], offsets[members[e] + 1] - 1
             earliest, latest = min(earliest, t[here]), max(latest, t[last])
             starts += weight[e] * (t[here] - t[first])
-            whole += weight[e]
+            weights += weight[e]
             if members[e] != nearest[g]:
                 one = members[e]
             for i in range(begin, end):
@@ -139,13 +139,13 @@ def composed_trajectories(
                 made_x[i] += weight[e] * ((1 - rest) * (x[before] - x[first]) + rest * (x[after] - x[first]))
                 made_y[i] += weight[e] * ((1 - rest) * (y[before] - y[first]) + rest * (y[after] - y[first]))
                 passed[i] += weight[e] * ((1 - rest) * (t[before] - t[here]) + rest * (t[after] - t[here]))
-        start = start_share * (t[offsets[one]] - t[first]) + (1 - start_share) * starts / whole
-        start = min(start, latest - t[first] - passed[end - 1] / whole)
+        start = start_share * (t[offsets[one]] - t[first]) + (1 - start_share) * starts / weights
+        start = min(start, latest - t[first] - passed[end - 1] / weights)
         for i in range(begin, end):
             own = offsets[nearest[g]] + i - begin
-            made_x[i] = x[first] + (1 - own_share) * made_x[i] / whole + own_share * (x[own] - x[first])
-            made_y[i] = y[first] + (1 - own_share) * made_y[i] / whole + own_share * (y[own] - y[first])
-            made_t[i] = t[first] + int(math.floor(start + passed[i] / whole + 0.5))
+            made_x[i] = x[first] + (1 - own_share) * made_x[i] / weights + own_share * (x[own] - x[first])
+            made_y[i] = y[first] + (1 - own_share) * made_y[i] / weights + own_share * (y[own] - y[first])
+            made_t[i] = t[first] + int(math.floor(start + passed[i] / weights + 0.5))
         _raise_times(made_t, begin, end, earliest, latest)
     return made_x, made_y, made_t
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import grow, kernel
 from crowdveil.kernels._types import Bytes, Ints, Mask
-from crowdveil.kernels.growable import grow
 
 PUBLISHED, SUPPRESSED, MERGED = 0, 1, 2
 LARGEST = 4
@@ -19,9 +18,7 @@ LARGEST = 4
 
 @kernel
 def _head(chosen: Ints, size: int, first: int, symbol: Ints, symbols: int, pairs: Ints) -> int:
-    """Return one number for all visits of a combination but the last, or but the last two of four; pairs are identified by
-    their place.
-    """
+    """Return one number for all visits but the last one, or for the first two of four; a pair is its place in `pairs`."""
     if size == 1:
         return 0
     head: int = symbol[first + chosen[0]]
@@ -110,7 +107,7 @@ def break_combinations(
 
     In each trajectory the visit that is in most bad combinations goes first, the earliest of equals, until none is bad. Each
     visit is in as many combinations as any other, so that it is also the one in fewest good ones. Visits that come to follow
-    one another and are of one symbol become one. A trajectory without a good combination goes whole.
+    one another and are of one symbol become one. A trajectory without a good combination is suppressed.
     """
     fate = np.zeros(len(symbol), np.uint8)
     chosen = np.empty(LARGEST, np.int64)
@@ -150,7 +147,7 @@ def break_combinations(
 
 @kernel
 def _break_one(size: int, first: int, length: int, symbol: Ints, bad: Mask, chosen: Ints, fate: Bytes) -> None:
-    """Let visits of one trajectory go until no combination that is left is bad."""
+    """Remove visits of one trajectory until none of its combinations is bad."""
     within = np.empty(length, np.int64)
     while True:
         within[:] = 0
@@ -158,10 +155,10 @@ def _break_one(size: int, first: int, length: int, symbol: Ints, bad: Mask, chos
             chosen[j] = j
         for number in range(len(bad)):
             if bad[number]:
-                there = True
+                published = True
                 for j in range(size):
-                    there = there and fate[first + chosen[j]] == PUBLISHED
-                if there:
+                    published = published and fate[first + chosen[j]] == PUBLISHED
+                if published:
                     for j in range(size):
                         within[chosen[j]] += 1
                 else:
@@ -176,7 +173,7 @@ def _break_one(size: int, first: int, length: int, symbol: Ints, bad: Mask, chos
         fate[first + worst] = SUPPRESSED
         after = worst + 1
         while after < length and fate[first + after] != PUBLISHED:
-            # What had become one with it goes with it.
+            # Visits that were merged with it go, too.
             fate[first + after] = SUPPRESSED
             after += 1
         _merge_around(worst, first, length, symbol, fate)

@@ -51,8 +51,8 @@ def apart(xa: Floats, ya: Floats, ta: Floats, xb: Floats, yb: Floats, tb: Floats
 
 @kernel
 def _apart_in(a: int, b: int, x: Floats, y: Floats, t: Floats, offsets: Ints) -> float:
-    here, there = slice(offsets[a], offsets[a + 1]), slice(offsets[b], offsets[b + 1])
-    return apart(x[here], y[here], t[here], x[there], y[there], t[there])
+    first, second = slice(offsets[a], offsets[a + 1]), slice(offsets[b], offsets[b + 1])
+    return apart(x[first], y[first], t[first], x[second], y[second], t[second])
 
 
 @kernel
@@ -60,8 +60,8 @@ def apart_from(own_x: Floats, own_y: Floats, own_t: Floats, x: Floats, y: Floats
     """Return the distance of each trajectory from one that is given by its points."""
     found = np.empty(len(offsets) - 1, np.float64)
     for b in range(len(found)):
-        there = slice(offsets[b], offsets[b + 1])
-        found[b] = apart(own_x, own_y, own_t, x[there], y[there], t[there])
+        other = slice(offsets[b], offsets[b + 1])
+        found[b] = apart(own_x, own_y, own_t, x[other], y[other], t[other])
     return found
 
 

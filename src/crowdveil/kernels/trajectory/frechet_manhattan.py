@@ -1,8 +1,8 @@
-"""The Fréchet/Manhattan distance: couplings of two paths, distances from one path to many, and means along couplings.
+"""The Fréchet/Manhattan distance: couplings of two paths, distances from one path to many, their bounds, and means.
 
-A coupling walks along both paths from both first points to both last ones, by one step on either or both. Of those with the least
-longest distance between two points that meet, the distance is the least mean of what is between points that meet. Times do not
-count, but paths may be brought to the same moments first: where one has a point, the other gets one on its line.
+A coupling walks along both paths from both first points to both last ones, by one step on either or both. Among those with the
+least longest distance between two points that meet, the distance is the least mean distance between points that meet. Times do
+not count, but paths may be brought to the same moments first: where one has a point, the other gets one on its line.
 
 The one pass of the paper holds for each pair of points (i, j) the least longest distance I, and of one coupling up to there the
 sum M, the length L and the mean R = M / L. A pair may come after (i − 1, j − 1), (i − 1, j) or (i, j − 1): of those with
@@ -11,6 +11,12 @@ alike; of equal ones after the first of these three.
 
 The exact way looks at the pairs within the least longest distance alone. There, of all couplings, that with the least sum of
 d − λ is found, λ is set to its mean, and so on until no mean is less (Dinkelbach).
+
+For lower bounds each path is cut into slices of equal shares of its time, and each slice has a box around it. In a coupling each
+point of the first path is in one pair by which the first path goes on, and the other pairs are each of another point of the
+second path. So its mean is at least the least of (sum of a_i over all i + sum of b_j over some j) / (number of both), where a_i
+is at most the distance of point i from all of the second path, and b_j likewise. Boxes in place of points give such a bound
+without a look at the points; and since couplings go forward on both paths, so do the slices that go with those of the first path.
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Bytes, Floats, Ints
-from crowdveil.kernels.trajectory.spatiotemporal import remember
+from crowdveil.kernels.trajectory.spatiotemporal import SURE, SURE_M, remember
 from crowdveil.kernels.trajectory.warping import BOTH, FIRST, SECOND, walk_back, warped_distance
 
 Points = tuple[Floats, Floats, Floats, Floats]
@@ -30,8 +36,6 @@ Paths = tuple[Floats, Floats, Floats, Floats, Ints]
 """x, y, t and shares of all points, and offsets."""
 INSERTED = -1
 """In place of the number of a point that was put in."""
-SURE, SURE_M = 1 + 1e-9, 1e-6
-"""Bounds are this much wider, so that rounding never makes them narrower: a share, and meters."""
 
 
 @kernel
@@ -42,9 +46,9 @@ def shares(t: Floats, offsets: Ints) -> Floats:
     found = np.zeros(len(t), np.float64)
     for trajectory in range(len(offsets) - 1):
         low, high = offsets[trajectory], offsets[trajectory + 1]
-        took = t[high - 1] - t[low]
+        duration = t[high - 1] - t[low]
         for e in range(low + 1, high):
-            found[e] = (t[e] - t[low]) / took if took > 0 else (e - low) / (high - 1 - low)
+            found[e] = (t[e] - t[low]) / duration if duration > 0 else (e - low) / (high - 1 - low)
     return found
 
 
@@ -93,8 +97,8 @@ def together(first: Points, second: Points, made: Floats, own: Ints) -> int:
 
 
 @kernel
-def as_they_are(first: Points, second: Points, made: Floats, own: Ints) -> None:
-    """Return two paths without new points: they may have different numbers of them."""
+def copy_points(first: Points, second: Points, made: Floats, own: Ints) -> None:
+    """Write two paths without new points; they may have different numbers of points."""
     for i in range(len(first[0])):
         made[0, i], made[1, i], made[2, i], own[0, i] = first[0][i], first[1][i], first[2][i], i
     for j in range(len(second[0])):
@@ -107,7 +111,7 @@ def _bring_together(own: Points, other: Points, resampled: bool, made: Floats, n
     if resampled:
         n = together(own, other, made, number)
         return n, n
-    as_they_are(own, other, made, number)
+    copy_points(own, other, made, number)
     return len(own[0]), len(other[0])
 
 
@@ -266,12 +270,12 @@ def mean_of_cluster(
         made, number, pairs = coupled_points((x, y, t, share), path_of(paths, others[member]), resampled, exact)
         own[:], met[:] = 0.0, 0
         for e in range(len(pairs)):
-            at, there = number[0, pairs[e, 0]], pairs[e, 1]
+            at, point = number[0, pairs[e, 0]], pairs[e, 1]
             if at >= 0:
                 # Sums are of differences, so that no digit is lost.
-                own[0, at] += made[3, there] - x[at]
-                own[1, at] += made[4, there] - y[at]
-                own[2, at] += made[5, there] - t[at]
+                own[0, at] += made[3, point] - x[at]
+                own[1, at] += made[4, point] - y[at]
+                own[2, at] += made[5, point] - t[at]
                 met[at] += 1
         for axis in range(3):
             total[axis] += weight[member + 1] * own[axis] / met
@@ -280,3 +284,167 @@ def mean_of_cluster(
     for at in range(1, p):
         mean_t[at] = max(mean_t[at], mean_t[at - 1])  # equal ones may be apart by rounding
     return x + total[0], y + total[1], mean_t
+
+
+SLICES = 16
+LEFT, RIGHT, BELOW, ABOVE = 0, 1, 2, 3
+
+
+@kernel
+def slice_of(share: float) -> int:
+    """Return the slice that a share of a path's time is in."""
+    return min(int(share * SLICES), SLICES - 1)
+
+
+@kernel
+def sliced(paths: Paths) -> Floats:
+    """Return the boxes around the slices of each path, each a part of the line through its points: left, right, below and
+    above.
+    """
+    x, y, _, share, offsets = paths
+    n = len(offsets) - 1
+    boxes = np.empty((n, 4, SLICES), np.float64)
+    for i in range(n):
+        box = boxes[i]
+        box[LEFT], box[RIGHT], box[BELOW], box[ABOVE] = np.inf, -np.inf, np.inf, -np.inf
+        low, high = offsets[i], offsets[i + 1]
+        for e in range(low, high):
+            _widen(box, slice_of(share[e]), x[e], y[e])
+        for e in range(low + 1, high):
+            # Every border that a leg passes is the end of one slice and the beginning of the next.
+            for c in range(1, SLICES):
+                border = c / SLICES
+                if share[e - 1] <= border <= share[e] and share[e - 1] < share[e]:
+                    part = (border - share[e - 1]) / (share[e] - share[e - 1])
+                    bx, by = x[e - 1] + part * (x[e] - x[e - 1]), y[e - 1] + part * (y[e] - y[e - 1])
+                    _widen(box, c - 1, bx, by)
+                    _widen(box, c, bx, by)
+        if high - low == 1:
+            box[LEFT], box[RIGHT], box[BELOW], box[ABOVE] = x[low], x[low], y[low], y[low]
+    return boxes
+
+
+@kernel
+def _widen(box: Floats, c: int, x: float, y: float) -> None:
+    box[LEFT, c], box[RIGHT, c] = min(box[LEFT, c], x), max(box[RIGHT, c], x)
+    box[BELOW, c], box[ABOVE, c] = min(box[BELOW, c], y), max(box[ABOVE, c], y)
+
+
+@kernel
+def outer(boxes: Floats) -> Floats:
+    """Return the box around all slices of each path."""
+    found = np.empty((len(boxes), 4), np.float64)
+    for i in range(len(boxes)):
+        found[i, LEFT], found[i, RIGHT] = boxes[i, LEFT].min(), boxes[i, RIGHT].max()
+        found[i, BELOW], found[i, ABOVE] = boxes[i, BELOW].min(), boxes[i, ABOVE].max()
+    return found
+
+
+@kernel
+def sketch_distances(i: int, to: Ints, boxes: Floats, found: Floats) -> None:
+    """Estimate the distances of paths from one of them: the mean between the middles of the boxes of equal slices."""
+    middle_x, middle_y = boxes[i, LEFT] + boxes[i, RIGHT], boxes[i, BELOW] + boxes[i, ABOVE]
+    for at in range(len(to)):
+        box = boxes[to[at]]
+        total = 0.0
+        for c in range(SLICES):
+            dx, dy = middle_x[c] - box[LEFT, c] - box[RIGHT, c], middle_y[c] - box[BELOW, c] - box[ABOVE, c]
+            total += math.sqrt(dx * dx + dy * dy)
+        found[at] = total / (2 * SLICES)
+
+
+@kernel
+def _count(own: Points, other: Points, resampled: bool, counts: Ints) -> None:
+    """Count the points of both paths in each slice once they are brought to the same moments."""
+    counts[:] = 0
+    a, b, p, q = own[3], other[3], len(own[3]), len(other[3])
+    if not resampled:
+        for i in range(p):
+            counts[0, slice_of(a[i])] += 1
+        for j in range(q):
+            counts[1, slice_of(b[j])] += 1
+        return
+    i, j = 0, 0
+    while i < p or j < q:
+        share_a = a[i] if i < p else np.inf
+        share_b = b[j] if j < q else np.inf
+        counts[0, slice_of(min(share_a, share_b))] += 1
+        i, j = i + (share_a <= share_b), j + (share_b <= share_a)
+    counts[1] = counts[0]
+
+
+@kernel
+def between_boxes(own: Floats, other: Floats, apart: Floats) -> None:
+    """Return a lower bound of the distance of each slice of a path from each of another."""
+    for a in range(SLICES):
+        left, right, below, above = own[LEFT, a], own[RIGHT, a], own[BELOW, a], own[ABOVE, a]
+        others_left, others_right, others_below, others_above = other[LEFT], other[RIGHT], other[BELOW], other[ABOVE]
+        row = apart[a]
+        for b in range(SLICES):
+            dx = max(max(others_left[b] - right, left - others_right[b]), 0.0)
+            dy = max(max(others_below[b] - above, below - others_above[b]), 0.0)
+            row[b] = math.sqrt(dx * dx + dy * dy)
+
+
+@kernel
+def _lower_bound_of(apart: Floats, rows: Ints, columns: Ints, near: Floats, so_far: Floats) -> float:
+    """Return the least mean that a coupling can have, given lower bounds of the distances of slices (rows and columns), and how
+    many points each has. `near` gets the distance of each column from all rows.
+    """
+    near[:] = np.inf
+    so_far[:] = 0.0
+    points = 0
+    for a in range(SLICES):
+        if rows[a] == 0:
+            continue
+        points += rows[a]
+        # The cost of this column or an earlier one, so that it never rises from column to column.
+        now = np.inf
+        for b in range(SLICES):
+            d = apart[a, b]
+            near[b] = min(near[b], d)
+            now = min(now, so_far[b] + rows[a] * d)
+            so_far[b] = now
+    # All rows are paid for; columns are only added where that lowers the mean. The very first column is in the first pair.
+    total, size = so_far[SLICES - 1], points
+    mean = total / size
+    while True:
+        total, size = so_far[SLICES - 1], points
+        for b in range(SLICES):
+            if near[b] < mean:
+                more = columns[b] - (b == 0)
+                total += more * near[b]
+                size += more
+        lower = total / size
+        if not lower < mean:
+            return float(mean)
+        mean = lower
+
+
+@kernel
+def _outer_distance(outer_boxes: Floats, i: int, j: int) -> float:
+    dx = max(max(outer_boxes[i, LEFT] - outer_boxes[j, RIGHT], outer_boxes[j, LEFT] - outer_boxes[i, RIGHT]), 0.0)
+    dy = max(max(outer_boxes[i, BELOW] - outer_boxes[j, ABOVE], outer_boxes[j, BELOW] - outer_boxes[i, ABOVE]), 0.0)
+    return math.sqrt(dx * dx + dy * dy)
+
+
+@kernel
+def distance_lower_bounds(
+    i: int, to: Ints, paths: Paths, boxes: Floats, outer_boxes: Floats, resampled: bool, limit: float, found: Floats
+) -> None:
+    """Return a lower bound of the distance of paths from one of them; infinite where that is above the limit."""
+    apart, turned = np.empty((SLICES, SLICES)), np.empty((SLICES, SLICES))
+    counts, near, so_far = np.empty((2, SLICES), np.int64), np.empty(SLICES), np.empty(SLICES)
+    own = path_of(paths, i)
+    for at in range(len(to)):
+        j = to[at]
+        least = _outer_distance(outer_boxes, i, j)
+        if least <= limit * SURE + SURE_M:
+            between_boxes(boxes[i], boxes[j], apart)
+            _count(own, path_of(paths, j), resampled, counts)
+            least = max(least, _lower_bound_of(apart, counts[0], counts[1], near, so_far))
+            for a in range(SLICES):
+                for b in range(SLICES):
+                    turned[b, a] = apart[a, b]
+            least = max(least, _lower_bound_of(turned, counts[1], counts[0], near, so_far))
+        found[at] = max(least / SURE - SURE_M, 0.0) if least <= limit * SURE + SURE_M else np.inf

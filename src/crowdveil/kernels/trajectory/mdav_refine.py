@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil.kernels._jit import kernel
 from crowdveil.kernels._types import Floats, Ints
-from crowdveil.kernels.trajectory.spatiotemporal import distances
+from crowdveil.kernels.trajectory.spatiotemporal import pair_distance
 from crowdveil.kernels.trajectory.structures import Points
 
 MIN_GAIN = 1e-6
@@ -22,66 +22,64 @@ ROUNDS = 20
 @kernel
 def squared_distances(members: Ints, points: Points, speed: Floats, weight: float) -> Floats:
     """Return the squared distance of each pair of members."""
-    x, y, t, offsets = points
     n = len(members)
-    square, found = np.zeros((n, n), np.float64), np.empty(n, np.float64)
-    for i in range(n - 1):
-        own = slice(offsets[members[i]], offsets[members[i] + 1])
-        to = members[i + 1 :]
-        distances(x[own], y[own], t[own], speed[members[i]], to, points, speed, weight, found)
-        for at in range(len(to)):
-            square[i, i + 1 + at] = found[at] * found[at]
-            square[i + 1 + at, i] = square[i, i + 1 + at]
+    square = np.zeros((n, n), np.float64)
+    for i in range(n):
+        for j in range(i + 1, n):
+            worth = weight * (speed[members[i]] + speed[members[j]]) / 2
+            square[i, j] = pair_distance(points, members[i], points, members[j], worth, np.inf) ** 2
+            square[j, i] = square[i, j]
     return square
 
 
 @kernel
-def _move(i: int, to: int, square: Floats, person: Ints, group: Ints, apart: Floats, size: Ints, held: Ints) -> None:
-    """Put a member into another group. `apart`: squared distances from each member to each group, summed; `held`: how many
+def _move(i: int, to: int, square: Floats, person: Ints, group: Ints, apart: Floats, size: Ints, counts: Ints) -> None:
+    """Put a member into another group. `apart`: squared distances from each member to each group, summed; `counts`: how many
     trajectories of each person are in each group.
     """
     old = group[i]
     for j in range(len(group)):
         apart[j, old] -= square[i, j]
         apart[j, to] += square[i, j]
-    held[old, person[i]] -= 1
-    held[to, person[i]] += 1
+    counts[old, person[i]] -= 1
+    counts[to, person[i]] += 1
     size[old] -= 1
     size[to] += 1
     group[i] = to
 
 
 @kernel
-def _people(held: Ints, group: int) -> int:
+def _people(counts: Ints, group: int) -> int:
     count = 0
-    for number in held[group]:
+    for number in counts[group]:
         count += number > 0
     return count
 
 
 @kernel
 def exchange(square: Floats, person: Ints, group: Ints, groups: int, k: int) -> None:
-    """Change `group`, numbers below `groups`, until no move of one and no exchange of two makes groups closer, each of which
-    keeps at least k people. People are numbers below that of the members.
+    """Move and exchange members until nothing makes groups closer; each group keeps at least k people.
+
+    `group` has a number below `groups` for each member and is changed; people are numbers below the number of members.
     """
     n = len(group)
     apart, spread = np.zeros((n, groups), np.float64), np.zeros(groups, np.float64)
-    size, held, people = np.zeros(groups, np.int64), np.zeros((groups, n), np.int64), np.zeros(groups, np.int64)
+    size, counts, people = np.zeros(groups, np.int64), np.zeros((groups, n), np.int64), np.zeros(groups, np.int64)
     for i in range(n):
         size[group[i]] += 1
-        held[group[i], person[i]] += 1
+        counts[group[i], person[i]] += 1
         for j in range(n):
             apart[i, group[j]] += square[i, j]
     for i in range(n):
         spread[group[i]] += apart[i, group[i]] / 2
     for g in range(groups):
-        people[g] = _people(held, g)
+        people[g] = _people(counts, g)
     for _ in range(ROUNDS):
         changed = False
         for i in range(n):
             a, p = group[i], person[i]
             best, to, other = -MIN_GAIN, -1, -1
-            alone_a = held[a, p] == 1
+            alone_a = counts[a, p] == 1
             if people[a] - alone_a >= k:
                 less = (spread[a] - apart[i, a]) / (size[a] - 1) - spread[a] / size[a]
                 for c in range(groups):
@@ -97,8 +95,8 @@ def exchange(square: Floats, person: Ints, group: Ints, groups: int, k: int) -> 
                 if gain < best and (
                     p == q
                     or (
-                        people[a] - alone_a + (held[a, q] == 0) >= k
-                        and people[c] - (held[c, q] == 1) + (held[c, p] == 0) >= k
+                        people[a] - alone_a + (counts[a, q] == 0) >= k
+                        and people[c] - (counts[c, q] == 1) + (counts[c, p] == 0) >= k
                     )
                 ):
                     best, to, other = gain, c, j
@@ -107,11 +105,11 @@ def exchange(square: Floats, person: Ints, group: Ints, groups: int, k: int) -> 
             changed = True
             spread[a] -= apart[i, a]
             spread[to] += apart[i, to]
-            _move(i, to, square, person, group, apart, size, held)
+            _move(i, to, square, person, group, apart, size, counts)
             if other >= 0:
                 spread[to] -= apart[other, to]
                 spread[a] += apart[other, a]
-                _move(other, a, square, person, group, apart, size, held)
-            people[a], people[to] = _people(held, a), _people(held, to)
+                _move(other, a, square, person, group, apart, size, counts)
+            people[a], people[to] = _people(counts, a), _people(counts, to)
         if not changed:
             break

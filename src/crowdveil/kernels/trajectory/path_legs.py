@@ -1,4 +1,4 @@
-"""Legs and paths in circles: at some time, or all the time, of an interval.
+"""Legs and paths in circles: at some time, or all the time, of an interval; and stays in a circle.
 
 A leg is (x, y, t) of the point that it leaves and (x, y, t) of the one that it leads to. Circles and intervals are closed. A path
 is where straight lines between its points lead, at even speed, from its first time to its last; where points share a time, it is
@@ -99,3 +99,27 @@ def always(
         q, low, high = asked[i], offsets[paths[i]], offsets[paths[i] + 1]
         found[i] = _always(px, py, pt, low, high, x[q], y[q], radius[q] * radius[q], begin[q], end[q])
     return found
+
+
+@kernel
+def stays(x: Floats, y: Floats, t: Ints, offsets: Ints, radius_m: float, duration_s: int) -> tuple[Ints, Ints, Ints]:
+    """Return trajectory, first point and the point after the last of each stay.
+
+    From a point on, following points belong to its run as long as they are within the radius of it. A run that lasts long
+    enough is a stay, and the search goes on after it; otherwise it goes on from the next point.
+    """
+    trajectory, first, last = np.empty(len(t), np.int64), np.empty(len(t), np.int64), np.empty(len(t), np.int64)
+    n = 0
+    for i in range(len(offsets) - 1):
+        at, end = offsets[i], offsets[i + 1]
+        while at < end:
+            after = at + 1
+            while after < end and (x[after] - x[at]) ** 2 + (y[after] - y[at]) ** 2 <= radius_m * radius_m:
+                after += 1
+            if t[after - 1] - t[at] >= duration_s:
+                trajectory[n], first[n], last[n] = i, at, after
+                n += 1
+                at = after
+            else:
+                at += 1
+    return trajectory[:n], first[:n], last[:n]

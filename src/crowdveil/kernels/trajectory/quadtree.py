@@ -73,7 +73,7 @@ def _before(a: int, b: int, people: Ints, begins: Ints) -> bool:
 
 @kernel
 def _pair_up(person: Indices, begins: Ints, people: Ints, k: int, partner: Ints, together: Ints, seen: Ints) -> int:
-    """Find a neighbor for each quarter that holds fewer than k people, but some; how many points are left without.
+    """Find a neighbor for each quarter that has people, but fewer than k; return the number of points without one.
 
     The least one comes first, and takes the lesser of its neighbors with which it makes k, if that one is not taken. `partner`
     gets the neighbor of each, and `together` the people of both.
@@ -116,7 +116,7 @@ def _cut(
     parts: tuple[Ints, Ints, Ints, Ints],
     seen: Ints,
 ) -> int:
-    """Cut a node in parts, and find partners for those with too few people; how many points would be left out."""
+    """Cut a node in parts, and find partners for those with too few people; return how many points would be left out."""
     begins, count, partner, together = parts
     _split(x, y, person, other, node, across, up, begins)
     for q in range(4):

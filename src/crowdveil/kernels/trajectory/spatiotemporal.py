@@ -1,6 +1,6 @@
 """The distance between trajectories in space and time, from one trajectory to many.
 
-Of two trajectories with p and q points, h = (p + q) / 2 pairs of points are taken (a half counts as one), spread evenly over
+Two trajectories with p and q points are compared by h = (p + q) / 2 pairs of points (a half counts as one), spread evenly over
 both, so that first points meet and last points meet. A pair is as far apart as its places, plus what the time between them is
 worth: λ times the mean speed of the two. The distance is the root of the mean square over the pairs.
 """
@@ -16,8 +16,8 @@ from crowdveil.kernels._types import Floats, Ints, Mask
 from crowdveil.kernels.trajectory.structures import Points
 
 SURE, SURE_M = 1 + 1e-9, 1e-6
-"""Bounds are taken this much wider than they are, so that rounding never makes them narrower: a share, and meters for those that
-are differences of far larger numbers."""
+"""Bounds are widened by this share and these meters, so that rounding never makes them too narrow; differences of far larger
+numbers lose more digits."""
 
 
 @kernel
@@ -46,49 +46,20 @@ def point_of(i: int, points: int, pairs: int) -> int:
 
 
 @kernel
-def squares(
-    own_x: Floats, own_y: Floats, own_t: Floats, own_low: int, p: int,
-    x: Floats, y: Floats, t: Floats, low: int, q: int, worth: float, enough: float,
-) -> float:  # fmt: skip
-    """Sum the squares over the pairs of two trajectories, of p points from `own_low` and of q from `low`; infinite as soon as
-    the sum is sure to be above `enough`.
-    """
+def pair_distance(own: Points, i: int, other: Points, j: int, worth: float, enough: float) -> float:
+    """Return the distance of two trajectories, infinite if its square is above `enough`; a second is worth some meters."""
+    own_x, own_y, own_t, own_offsets = own
+    x, y, t, offsets = other
+    p, q = own_offsets[i + 1] - own_offsets[i], offsets[j + 1] - offsets[j]
     pairs = (p + q + 1) // 2
-    # The ends are mostly what is farthest apart: they come first, and are added last, as if they were in their place.
-    a, b = own_low + p - 1, low + q - 1
-    dx, dy = own_x[a] - x[b], own_y[a] - y[b]
-    d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[a] - t[b])
-    last = d * d
-    # The points of the next pair are those of `point_of`, by adding in place of dividing: at most two further on.
-    whole = 2 * max(pairs - 1, 1)
-    a, b, over_a, over_b = own_low, low, whole // 2, whole // 2
     total = 0.0
-    for _ in range(pairs - 1):
+    for pair in range(pairs):
+        a, b = own_offsets[i] + point_of(pair, p, pairs), offsets[j] + point_of(pair, q, pairs)
         dx, dy = own_x[a] - x[b], own_y[a] - y[b]
         d = math.sqrt(dx * dx + dy * dy) + worth * abs(own_t[a] - t[b])
         total += d * d
-        if total + last > enough:
-            break
-        over_a += 2 * (p - 1)
-        ahead = (over_a >= whole) + (over_a >= 2 * whole)
-        a += ahead
-        over_a -= ahead * whole
-        over_b += 2 * (q - 1)
-        ahead = (over_b >= whole) + (over_b >= 2 * whole)
-        b += ahead
-        over_b -= ahead * whole
-    return np.inf if total + last > enough else total + last
-
-
-@kernel
-def pair_distance(own: Points, i: int, other: Points, j: int, worth: float, enough: float) -> float:
-    """Return the distance of two trajectories, infinite if its square is sure to be above `enough`."""
-    own_x, own_y, own_t, own_offsets = own
-    x, y, t, offsets = other
-    own_low, low = own_offsets[i], offsets[j]
-    p, q = own_offsets[i + 1] - own_low, offsets[j + 1] - low
-    pairs = (p + q + 1) // 2
-    total = squares(own_x, own_y, own_t, own_low, p, x, y, t, low, q, worth, enough * pairs)
+        if total > enough * pairs:
+            return np.inf
     return math.sqrt(total / pairs)
 
 
@@ -105,27 +76,13 @@ def pair_distances(
 
 
 @kernel
-def distances(
-    own_x: Floats,
-    own_y: Floats,
-    own_t: Floats,
-    own_speed: float,
-    to: Ints,
-    points: Points,
-    speed: Floats,
-    weight: float,
-    found: Floats,
-) -> None:
-    """Write the distances from a trajectory that is given by its points to those in `to`, in meters."""
-    x, y, t, offsets = points
-    p = len(own_x)
+def distances(own: Points, own_speed: float, to: Ints, points: Points, speed: Floats, weight: float) -> Floats:
+    """Return the distances from a trajectory, the first of `own`, to those in `to`, in meters."""
+    found = np.empty(len(to), np.float64)
     for at in range(len(to)):
-        j = to[at]
-        low = offsets[j]
-        q = offsets[j + 1] - low
-        worth = weight * (own_speed + speed[j]) / 2
-        total = squares(own_x, own_y, own_t, 0, p, x, y, t, low, q, worth, np.inf)
-        found[at] = math.sqrt(total / ((p + q + 1) // 2))
+        worth = weight * (own_speed + speed[to[at]]) / 2
+        found[at] = pair_distance(own, 0, points, to[at], worth, np.inf)
+    return found
 
 
 @kernel
@@ -151,38 +108,21 @@ def remember(near_d: Floats, near_person: Ints, people: int, d: float, who: int)
 @kernel
 def nearest_people(found: Floats, to: Ints, person: Ints, own: int, skip: Mask, not_this: int, k: int) -> Ints:
     """Return the nearest trajectories until k people are among them, `own` first; by distance, then number."""
-    near_d, near_j = np.full(k, np.inf), np.full(k, -1, np.int64)
-    near_d[0], near_j[0] = -1.0, own
-    people = 1
-    for at in range(len(to)):
-        d, j = found[at], to[at]
-        if d == np.inf or skip[j] or j == own or j == not_this:
-            continue
-        if people == k and (d > near_d[k - 1] or (d == near_d[k - 1] and j > near_j[k - 1])):
-            continue
-        place = -1
-        for i in range(people):
-            if person[near_j[i]] == person[j]:
-                place = i
-                break
-        if place >= 0:
-            if near_d[place] < d or (near_d[place] == d and near_j[place] < j):
-                continue
-        else:
-            place = min(people, k - 1)
-            people = min(people + 1, k)
-        while place > 0 and (near_d[place - 1] > d or (near_d[place - 1] == d and near_j[place - 1] > j)):
-            near_d[place], near_j[place] = near_d[place - 1], near_j[place - 1]
-            place -= 1
-        near_d[place], near_j[place] = d, j
-    last_d, last_j = near_d[people - 1], near_j[people - 1]
-    members, count = np.empty(len(to) + 1, np.int64), 1
-    members[0] = own
-    for at in range(len(to)):
-        d, j = found[at], to[at]
+    order = np.argsort(to)
+    order = order[np.argsort(found[order], kind="mergesort")]
+    members, among = np.empty(len(to) + 1, np.int64), np.empty(k, np.int64)
+    members[0], among[0] = own, person[own]
+    count, end, people = 1, 1, 1
+    for at in order:
+        j = to[at]
+        if people == k or found[at] == np.inf:
+            break
         if skip[j] or j == own or j == not_this:
             continue
-        if d < last_d or (d == last_d and j <= last_j):
-            members[count] = j
-            count += 1
-    return members[:count].copy()
+        members[count] = j
+        count += 1
+        if not np.any(among[:people] == person[j]):
+            among[people] = person[j]
+            people += 1
+            end = count
+    return members[:end].copy()

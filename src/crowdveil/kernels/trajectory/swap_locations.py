@@ -43,7 +43,7 @@ def swap_locations(
     seed: Ints,
     slots: CellSlots,
     buffers: SwapBuffers,
-    given: Ints,
+    new_trajectory: Ints,
 ) -> None:
     """Swap the locations around seeds first to last (half-open); those without k owners around them are taken out.
 
@@ -59,7 +59,7 @@ def swap_locations(
     cell_of, last, slot, at = slots
     seen, best, candidate, apart_s, apart_m = buffers
     min_m, max_m, min_s, max_s = radii
-    mine = np.empty(len(best), np.int64)
+    members = np.empty(len(best), np.int64)
     keys = np.empty(len(best), np.float64)
     for number in range(first_seed, last_seed):
         s = seed[number]
@@ -107,7 +107,7 @@ def swap_locations(
                 if seen[who] != stamp:
                     seen[who] = stamp
                     best[who] = i
-                    mine[people] = who
+                    members[people] = who
                     people += 1
                     continue
                 b = best[who]
@@ -121,19 +121,19 @@ def swap_locations(
                     best[who] = i
         for i in range(people):
             # The seed goes itself, whatever else of the same owner lies on the same spot.
-            mine[i] = s if mine[i] == owner[s] else candidate[best[mine[i]]]
-            keys[i] = draw[mine[i]]
-        mine[:people] = mine[:people][np.argsort(keys[:people])]
+            members[i] = s if members[i] == owner[s] else candidate[best[members[i]]]
+            keys[i] = draw[members[i]]
+        members[:people] = members[:people][np.argsort(keys[:people])]
         for i in range(people):
-            given[mine[i]] = trajectory[mine[(i + 1) % people]]
-            _take_out(mine[i], slots)
+            new_trajectory[members[i]] = trajectory[members[(i + 1) % people]]
+            _take_out(members[i], slots)
 
 
 @kernel
 def break_pairs(bad: Mask, points: Ints, trajectory: Ints) -> Mask:
     """Choose visits to remove so that no bad pair is left; bad[i]: visit i and the next, of one trajectory, are a bad pair.
 
-    From left to right; of the two the one that is in two bad pairs goes, else the one with fewer points, else the later.
+    From left to right: the visit in two bad pairs goes, else the one with fewer points, else the later one.
     """
     gone = np.zeros(len(points), np.bool_)
     for i in range(len(points) - 1):

@@ -109,20 +109,8 @@ def _partner(
 @kernel
 def _by_number(count: Ints, first: int) -> Ints:
     """Return the positions from `first` on that have partners, those with the fewest first."""
-    largest = 0
-    for i in range(len(count)):
-        largest = max(largest, count[i])
-    begin = np.zeros(largest + 2, np.int64)
-    for i in range(len(count)):
-        begin[count[i] + 1] += 1
-    alone = begin[1]
-    for n in range(largest + 1):
-        begin[n + 1] += begin[n]
-    places = np.empty(len(count), np.int64)
-    for i in range(len(count)):
-        places[begin[count[i]]] = first + i
-        begin[count[i]] += 1
-    return places[alone:]
+    order = np.argsort(count, kind="mergesort")
+    return first + order[np.searchsorted(count[order], 1) :]
 
 
 @kernel

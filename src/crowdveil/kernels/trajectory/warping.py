@@ -1,5 +1,9 @@
-"""Walks along two paths, and the classical distances by them: dynamic time warping, discrete Fréchet and edits. Times do not
-count.
+"""Classical distances of two paths: dynamic time warping, discrete Fréchet, edits, and the Fréchet distance. Times do not count.
+
+The Fréchet distance of two polylines (Alt and Godau 1995) is found by bisection over their free-space diagram. A point of one
+path and a point of the other are free at a distance if they are at most that far apart. A leash of that length is enough if a
+walk that never goes back leads through free points from both starts to both ends. In a cell of the diagram, of one leg each, the
+free points are convex, so that it is enough to follow which parts of the sides of cells can be reached.
 """
 
 from __future__ import annotations
@@ -75,3 +79,80 @@ def walk_back(choice: Bytes) -> Ints:
         at -= 1
         pairs[at, 0], pairs[at, 1] = i, j
     return pairs[at:]
+
+
+PRECISION = 1e-10
+"""Largest relative error of a distance."""
+EMPTY = (2.0, 0.0)
+"""A part of a leg without a point."""
+
+
+@kernel
+def _free_part(x: float, y: float, to_x: Floats, to_y: Floats, leg: int, most: float) -> tuple[float, float]:
+    """Return begin and end, from 0 to 1, of the part of a leg that is at most a distance from a point."""
+    dx, dy = to_x[leg + 1] - to_x[leg], to_y[leg + 1] - to_y[leg]
+    px, py = to_x[leg] - x, to_y[leg] - y
+    square, half, rest = dx * dx + dy * dy, px * dx + py * dy, px * px + py * py - most * most
+    if square == 0.0:
+        return (0.0, 1.0) if rest <= 0 else EMPTY
+    inner = half * half - square * rest
+    if inner < 0:
+        return EMPTY
+    root = math.sqrt(inner)
+    begin, end = max((-half - root) / square, 0.0), min((-half + root) / square, 1.0)
+    return (begin, end) if begin <= end else EMPTY
+
+
+@kernel
+def _passed(part: tuple[float, float], entry: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Return the reachable section of a side of a cell, from its free part and the reachable opposite and adjacent sides."""
+    if other[0] <= other[1]:
+        return part
+    if entry[0] > entry[1]:
+        return EMPTY
+    begin = max(part[0], entry[0])
+    return (begin, part[1]) if begin <= part[1] else EMPTY
+
+
+@kernel
+def _is_enough(own_x: Floats, own_y: Floats, x: Floats, y: Floats, most: float) -> bool:
+    """Return whether a leash of a length is enough; both ends of both paths are at most that far apart."""
+    p, q = len(own_x) - 1, len(x) - 1
+    reached = np.empty((q, 2))
+    start = True
+    for j in range(q):
+        part = _free_part(own_x[0], own_y[0], x, y, j, most)
+        reached[j] = part if start and part[0] == 0.0 else EMPTY
+        start = start and part[0] == 0.0 and part[1] == 1.0
+    start, below = True, EMPTY
+    for i in range(p):
+        side = _free_part(x[0], y[0], own_x, own_y, i, most)
+        below = side if start and side[0] == 0.0 else EMPTY
+        start = start and side[0] == 0.0 and side[1] == 1.0
+        for j in range(q):
+            left = (reached[j, 0], reached[j, 1])
+            right = _free_part(own_x[i + 1], own_y[i + 1], x, y, j, most)
+            above = _free_part(x[j + 1], y[j + 1], own_x, own_y, i, most)
+            reached[j] = _passed(right, left, below)
+            below = _passed(above, below, left)
+    return bool(reached[q - 1, 1] == 1.0 or below[1] == 1.0)
+
+
+@kernel
+def continuous_frechet(own_x: Floats, own_y: Floats, x: Floats, y: Floats) -> float:
+    """Return the Fréchet distance of two polylines."""
+    high = warped_distance(own_x, own_y, x, y, False)
+    if len(own_x) == 1 or len(x) == 1:
+        return float(high)  # the farthest point of a leg from a point is one of its ends
+    start = math.hypot(own_x[0] - x[0], own_y[0] - y[0])
+    end = math.hypot(own_x[-1] - x[-1], own_y[-1] - y[-1])
+    low = max(start, end)
+    if _is_enough(own_x, own_y, x, y, low):
+        return float(low)
+    while high - low > PRECISION * high:
+        middle = (low + high) / 2
+        if _is_enough(own_x, own_y, x, y, middle):
+            high = middle
+        else:
+            low = middle
+    return float(high)

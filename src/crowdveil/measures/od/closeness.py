@@ -72,17 +72,17 @@ def _variation_of_tiles(step: Ints, origin: Ints, tile: Ints, volume: Floats) ->
         return 0.0, 0.0
     count = int(tile.max()) + 1
     key, number = np.unique(origin * count + tile, return_inverse=True)
-    held = np.bincount(number, volume)
+    trips_to = np.bincount(number, volume)
     of, to = key // count, key % count
     step_of = np.zeros(int(origin.max()) + 1, np.int64)
     step_of[origin] = step
-    trips = np.bincount(of, held)
+    trips = np.bincount(of, trips_to)
     all_key, place = np.unique(step_of[of] * count + to, return_inverse=True)
-    at_all = np.bincount(place, held)
+    at_all = np.bincount(place, trips_to)
     of_all = at_all / np.bincount(all_key // count, at_all)[all_key // count]
-    own, whole = held / np.maximum(trips[of], 1e-300), of_all[place]
+    own, share_of_all = trips_to / np.maximum(trips[of], 1e-300), of_all[place]
     # Tiles that an origin has no trips to differ by their whole share.
-    distance = (np.bincount(of, np.abs(own - whole) - whole) + 1) / 2
+    distance = (np.bincount(of, np.abs(own - share_of_all) - share_of_all) + 1) / 2
     return float((trips * distance)[trips > 0].sum()), float(trips.sum())
 
 
@@ -103,10 +103,12 @@ def _sums(compared: OdComparison) -> Floats:
         origins, group = np.unique(release.origin[rows], return_inverse=True)
         entries, offsets = take_slices(release.areas.offsets, release.destination[rows].astype(np.int64))
         spread = np.repeat(volume[rows] / np.diff(offsets), np.diff(offsets))
-        held = np.zeros((len(origins), len(original.zones)))
-        np.add.at(held, (np.repeat(group, np.diff(offsets)), release.areas.tiles[entries]), spread)
-        trips = held.sum(axis=1)
-        distance = tree_distances(tree, held / np.maximum(trips, 1e-300)[:, None], held.sum(axis=0) / trips.sum())
+        trips_to = np.zeros((len(origins), len(original.zones)))
+        np.add.at(trips_to, (np.repeat(group, np.diff(offsets)), release.areas.tiles[entries]), spread)
+        trips = trips_to.sum(axis=1)
+        distance = tree_distances(
+            tree, trips_to / np.maximum(trips, 1e-300)[:, None], trips_to.sum(axis=0) / trips.sum()
+        )
         sums[step] = (trips * distance).sum(), trips[distance > FAR].sum()
     return sums
 

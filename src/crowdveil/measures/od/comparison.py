@@ -9,19 +9,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from crowdveil.kernels.od.release_rows import sum_levels
 from crowdveil.measures.base import ratio
-from crowdveil.measures.od.overlapping import summed
-from crowdveil.model.arrays import Floats, Ints
+from crowdveil.model.arrays import Floats, Ints, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
-from crowdveil.solve.od.assignment import check_windows, rows_met, steps_of_release
+from crowdveil.solve.od.assignment import check_same_zones, check_windows, rows_met, rows_of_steps, steps_of_release
 
 T = TypeVar("T")
 _Values = TypeVar("_Values", Floats, Ints)
 
 
 class Baseline:
-    """What measures need of the original alone, by time step: made once for all releases that are compared with it."""
+    """Figures of the original alone, by time step, made once for all releases that are compared with it."""
 
     def __init__(self, flows: Flows) -> None:
         self.flows = flows
@@ -77,9 +77,9 @@ class OdComparison:
         listed = None
         if release.intervals is not None:
             check_windows(original, release)
-            given = original.t
+            steps_given = original.t
             original = original.with_steps(release.intervals.start)
-            listed, baseline = np.searchsorted(original.t, given), None
+            listed, baseline = np.searchsorted(original.t, steps_given), None
         row, twice = rows_met(original, release)
         return cls(original, release, None if twice else row, listed=listed, _baseline=baseline)
 
@@ -233,3 +233,17 @@ class OdComparison:
     @property
     def _summed(self) -> tuple[Floats, Floats]:
         return self.once("summed", lambda: summed(self.original, self.release, self.level))
+
+
+def summed(original: Flows, release: FlowRelease, level: Floats) -> tuple[Floats, Floats]:
+    """Return the reconstruction in the cell of each original flow, and the sum of its squares over all cells of each time step.
+
+    `level` is the share of each row in each of its cells. Where no two rows share a cell the result is `level` itself.
+    """
+    check_same_zones(original, release)
+    areas, rows = release.areas, rows_of_steps(original, release)
+    return sum_levels(
+        original.offsets, original.origin, original.destination, rows.first, rows.last, release.origin[rows.row],
+        release.destination[rows.row], frozen(level[rows.row], np.float64), areas.offsets, areas.tiles,
+        len(original.zones),
+    )  # fmt: skip

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels.trajectory.displacements import subtract_positions
+from crowdveil.measures.base import Measure
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles
+from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import (
     AnyArray,
     Floats,
     Ints,
     Mask,
-    frozen,
     gather,
     row_slices,
     sorted_distinct,
@@ -64,7 +64,7 @@ def measure_distortion(data: Trajectories, release: TrajectoryRelease, k: int | 
         "moved_m": group_quantiles(published.moved, person[release.source], k),
         "length_km": {
             "original": group_quantiles(before.meters / 1000, person, k),
-            "release": group_quantiles(after.meters / 1000, of, 1),  # what is published needs no group
+            "release": group_quantiles(after.meters / 1000, of, 1),  # published figures need no group
         },
         "speed_kmh": {
             "original": group_quantiles(*_speeds(before, person), k),
@@ -91,13 +91,30 @@ def displacements(data: Trajectories, release: TrajectoryRelease) -> Floats:
 
 
 def _displacements(data: Trajectories, at: tuple[Floats, Floats], t: Ints, offsets: Ints, source: Ints) -> Floats:
-    """Return the displacements of a chunk of published trajectories, from positions in planar meters, which are overwritten."""
-    east, north = at
-    x, y = (frozen(meters, np.float64) for meters in data.xy)
-    slices = frozen(source, np.int64), frozen(t, np.int64), frozen(offsets, np.int64)
-    subtract_positions(data.t, x, y, data.offsets, *slices, east, north)
-    meters: Floats = np.hypot(east, north, out=east)
+    """Return the displacements of a chunk of published trajectories, from positions in planar meters."""
+    used, number = np.unique(source, return_inverse=True)
+    rows, ends = take_slices(data.offsets, used)
+    x, y, times = (gather(column, rows) for column in (*data.xy, data.t))
+    east, north = positions_at(times, x, y, ends, np.repeat(number, np.diff(offsets)), t)
+    meters: Floats = np.hypot(at[0] - east, at[1] - north)
     return meters
+
+
+def positions_at(times: Ints, x: Floats, y: Floats, offsets: Ints, of: Ints, wanted: Ints) -> tuple[Floats, Floats]:
+    """Return the positions of trajectories, by number in `of`, at wanted times; no trajectory is empty.
+
+    Between two points of a trajectory the position is on the line between them; before the first and after the last it is theirs.
+    """
+    first, last = offsets[of], offsets[of + 1] - 1
+    moment = np.clip(wanted, times[first], times[last])
+    # Times rise in each trajectory, so that one search finds the last point that is not later.
+    begin, span = times.min(initial=0), np.ptp(times) + 1 if len(times) else 1
+    before = (
+        np.searchsorted(row_slices(offsets) * span + (times - begin), of * span + (moment - begin), side="right") - 1
+    )
+    after = np.minimum(before + 1, last)
+    part = (moment - times[before]) / np.maximum(times[after] - times[before], 1)
+    return x[before] + part * (x[after] - x[before]), y[before] + part * (y[after] - y[before])
 
 
 def _chunks(offsets: Ints) -> Iterator[tuple[int, int]]:
@@ -200,3 +217,27 @@ def _cells(x: Floats, y: Floats) -> Ints:
     """Return a number for the square of each point, less than 2**32: the plane is less than 2**16 squares wide."""
     column, row = (np.floor(values / CELL_M).astype(np.int64) + 2**15 for values in (x, y))
     return column * 2**16 + row
+
+
+def trajectories_removed(compared: TrajectoryComparison) -> Floats:
+    """Return the share of trajectories that are not published."""
+    source = compared.release.source
+    left = len(compared.release) if source is None else len(np.unique(source))
+    return np.array([1 - left / len(compared.original)])
+
+
+def locations_removed(compared: TrajectoryComparison) -> Floats:
+    """Return the share of points that are not published."""
+    return np.array([1 - compared.release.points / compared.original.points])
+
+
+MEASURES = (
+    Measure(
+        "trajectories-removed", "share of trajectories removed", "", "lower", Trajectories, trajectories_removed,
+        "Share of the original trajectories that are not published.",
+    ),
+    Measure(
+        "locations-removed", "share of locations removed", "", "lower", Trajectories, locations_removed,
+        "Share of the original points by which the release has fewer; below 0 where it has more.",
+    ),
+)  # fmt: skip

@@ -16,7 +16,7 @@ Notes
 A baseline. Each flow is a cluster at first, described by the rectangles around its origins and its destinations (centroids, in
 meters of an equal-area plane). Of all neighbors the two with the smallest cost are merged, again and again. The cost is the
 extent of the common box, the sum of its four sides, as in appendix B of the paper; with `cost = growth` it is the growth of the
-boxes of the two, averaged over their trips, as in the paper on Glove. That favors merging large clusters, so that it is good
+boxes of the two, averaged over their trips, as in the paper on Glove. That favors merging large clusters, so it is good
 with `join = small` only.
 
 The papers leave open whether a cluster below k may join one that has k: with `join = small` it may not (finer areas), except the
@@ -89,8 +89,8 @@ def merge(data: Flows, params: GloveParams, step: int) -> Ints:
 class Clusters:
     """Clusters of flows, numbered as flows first and then in the order in which they are made.
 
-    Every cluster that may be merged has its cheapest pair in a queue, as of when it was last looked for. Where the other one is
-    gone when the pair comes up, the cluster looks again: a pair is known to both of its clusters, and so to the later one.
+    Every cluster that may be merged has its cheapest known pair in a queue. If the other cluster is gone when the pair comes up,
+    the cluster looks again: a pair is known to both of its clusters, and so to the later one.
     """
 
     def __init__(self, flows: StepFlows, params: GloveParams) -> None:
@@ -102,10 +102,10 @@ class Clusters:
         self.members = {i: np.array([i]) for i in range(n)}
         chosen = np.arange(n) if params.join == "any" else np.flatnonzero(self.small)
         self.near: dict[int, set[int]] = {i: set() for i in range(n)}
-        for mine, others in zip(chosen.tolist(), nearest_flows(flows.place, chosen, params.neighbors), strict=True):
+        for flow, others in zip(chosen.tolist(), nearest_flows(flows.place, chosen, params.neighbors), strict=True):
             for other in others.tolist():
-                self.near[mine].add(other)
-                self.near[other].add(mine)
+                self.near[flow].add(other)
+                self.near[other].add(flow)
         self.queue: list[tuple[float, int, int, int]] = []
 
     def merge_until(self, budget: int) -> None:
@@ -131,25 +131,25 @@ class Clusters:
 
     def with_a_crowd(self) -> list[Ints]:
         """Return the flows of each cluster that reaches k."""
-        return [held for i, held in self.members.items() if not self.small[i]]
+        return [members for i, members in self.members.items() if not self.small[i]]
 
-    def _costs(self, mine: int, others: Ints) -> Floats:
+    def _costs(self, own: int, others: Ints) -> Floats:
         """Return what merging costs: the extent of the common box, or how much a trip's box grows on average."""
-        low, high = np.minimum(self.low[mine], self.low[others]), np.maximum(self.high[mine], self.high[others])
+        low, high = np.minimum(self.low[own], self.low[others]), np.maximum(self.high[own], self.high[others])
         common: Floats = (high - low).sum(axis=1)
         if self.params.cost == "extent":
             return common
-        own, theirs = (self.high[i] - self.low[i] for i in (mine, others))
-        growth = self.volume[mine] * (common - own.sum()) + self.volume[others] * (common - theirs.sum(axis=1))
-        trips = np.maximum(self.volume[mine] + self.volume[others], 1)  # weights may be rounded to nothing
+        extent, extents = (self.high[i] - self.low[i] for i in (own, others))
+        growth = self.volume[own] * (common - extent.sum()) + self.volume[others] * (common - extents.sum(axis=1))
+        trips = np.maximum(self.volume[own] + self.volume[others], 1)  # weights may be rounded to nothing
         mean: Floats = growth / trips
         return mean
 
-    def _cheapest(self, mine: int, others: Ints) -> tuple[float, int]:
-        """Return the least cost and whom it is for; of those that cost the same the pair with the earliest clusters."""
-        costs = self._costs(mine, others)
+    def _cheapest(self, cluster: int, others: Ints) -> tuple[float, int]:
+        """Return the least cost and the other cluster; of equal costs the pair with the earliest clusters."""
+        costs = self._costs(cluster, others)
         equal = others[costs == costs.min()]
-        return float(costs.min()), min(equal.tolist(), key=lambda other: (min(mine, other), max(mine, other)))
+        return float(costs.min()), min(equal.tolist(), key=lambda other: (min(cluster, other), max(cluster, other)))
 
     def _merge(self, a: int, b: int) -> int:
         """Merge two clusters, and return the number of the new one."""
@@ -166,23 +166,23 @@ class Clusters:
             self.near[other].add(new)
         return new
 
-    def _look(self, mine: int) -> None:
+    def _look(self, cluster: int) -> None:
         """Put the cheapest pair of a cluster into the queue; one without neighbors left looks at all clusters."""
         join_any = self.params.join == "any"
-        if not self.small[mine] and not join_any:
+        if not self.small[cluster] and not join_any:
             return
-        others = np.fromiter(self.near[mine], np.int64)
-        others = others if join_any and self.small[mine] else others[self.small[others]]
-        if len(others) == 0 and self.small[mine]:
-            listed = np.array([i for i in self.members if i != mine and (join_any or self.small[i])], np.int64)
-            costs = self._costs(mine, listed)
+        others = np.fromiter(self.near[cluster], np.int64)
+        others = others if join_any and self.small[cluster] else others[self.small[others]]
+        if len(others) == 0 and self.small[cluster]:
+            listed = np.array([i for i in self.members if i != cluster and (join_any or self.small[i])], np.int64)
+            costs = self._costs(cluster, listed)
             others = listed[costs <= np.sort(costs)[: self.params.neighbors][-1]] if len(listed) else listed
-            self.near[mine].update(others.tolist())
+            self.near[cluster].update(others.tolist())
             for other in others.tolist():
-                self.near[other].add(mine)
+                self.near[other].add(cluster)
         if len(others):
-            cost, other = self._cheapest(mine, others)
-            heappush(self.queue, (cost, min(mine, other), max(mine, other), mine))
+            cost, other = self._cheapest(cluster, others)
+            heappush(self.queue, (cost, min(cluster, other), max(cluster, other), cluster))
 
 
 METHOD = Method(

@@ -79,17 +79,17 @@ def cluster(data: Flows, params: GloveSkParams, step: int) -> Ints:
 def lowest_cut(merges: Ints, flows: StepFlows, k: int, budget: int) -> Ints:
     """Return the cluster of each flow after the fewest merges that leave at most `budget` trips in clusters below k."""
     n = len(flows.volume)
-    held, volume = {i: np.array([i]) for i in range(n)}, dict(enumerate(flows.volume.tolist()))
+    members, volume = {i: np.array([i]) for i in range(n)}, dict(enumerate(flows.volume.tolist()))
     small = dict(enumerate((flows.crowd < k).tolist()))
     lost = sum(volume[i] for i in range(n) if small[i])
     for new, pair in enumerate(merges.tolist(), n):
         if lost <= budget:
             break
-        held[new] = np.concatenate([held.pop(i) for i in pair])
+        members[new] = np.concatenate([members.pop(i) for i in pair])
         volume[new] = sum(volume[i] for i in pair)
-        small[new] = all(small[i] for i in pair) and flows.crowd_of(held[new]) < k
+        small[new] = all(small[i] for i in pair) and flows.crowd_of(members[new]) < k
         lost += volume[new] * small[new] - sum(volume[i] * small[i] for i in pair)
-    return number_clusters((held[i] for i in held if not small[i]), n)
+    return number_clusters((members[i] for i in members if not small[i]), n)
 
 
 def dendrogram(position: Floats, neighbors: int) -> Ints:
@@ -117,10 +117,10 @@ def connected(position: Floats, near: list[Ints]) -> csr_matrix:
         if parts == 1:
             return graph
         for here in range(parts):
-            mine, others = np.flatnonzero(part == here), np.flatnonzero(part != here)
-            far, found = cKDTree(position[others]).query(position[mine], p=1)
+            own, others = np.flatnonzero(part == here), np.flatnonzero(part != here)
+            far, found = cKDTree(position[others]).query(position[own], p=1)
             at = int(np.argmin(far))
-            first, second = np.append(first, mine[at]), np.append(second, others[found[at]])
+            first, second = np.append(first, own[at]), np.append(second, others[found[at]])
 
 
 METHOD = Method(

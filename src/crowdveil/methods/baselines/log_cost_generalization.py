@@ -17,9 +17,9 @@ Notes
 -----
 Points of two trajectories are matched one to one, in order, and each match becomes the box around both. A box costs
 `space_weight` times the logs of its lengths east and north, in meters, plus `time_weight` times the log of its length in
-seconds; each log is of 1 + the length, so that a box without extent costs nothing. A point without a match is removed, at the
+seconds; each log is of 1 + the length, so a box without extent costs nothing. A point without a match is removed, at the
 cost of a box as large as all the data, times `suppression_cost`: with 1, the default, a match never
-costs more than removing one of its points, so that points are removed only where that makes other matches better. With less,
+costs more than removing one of its points, so points are removed only where that makes other matches better. With less,
 points far from any match are removed as outliers. The smallest cost of all matchings is the log cost of the two.
 
 A random trajectory takes the one with the smallest cost, and so on until the group has k people, a person with several
@@ -74,8 +74,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories
 from crowdveil.solve.trajectory.distances import Paths
-from crowdveil.solve.trajectory.microaggregation import release_copies
-from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
+from crowdveil.solve.trajectory.microaggregation import PublishedGroups, release_copies, without_outliers
 from crowdveil.solve.trajectory.swapping import owners
 
 Costs = tuple[float, float, float]
@@ -83,7 +82,7 @@ Costs = tuple[float, float, float]
 CHUNKS = 12
 """Runs of boxes that a sequence is summarized by, at most."""
 SURE, SURE_COST = 1 + 1e-12, 1e-9
-"""Bounds are this much wider, so that rounding never makes them narrower."""
+"""Bounds are widened by this share and this cost, more than rounding errors."""
 PUBLIC_M, PUBLIC_S = 10_000.0, 3_600.0
 """Meters and seconds that the lengths of a box around all the data are rounded up by: no outermost point decides a cost."""
 
@@ -121,7 +120,9 @@ def run(
     made = PublishedGroups(paths, members, of_groups)
     left = without_outliers(data, made, params.suppress)
     published = np.isin([group.members[0] for group in groups], left.members)
-    return release_copies(left, _facts([group for group, so in zip(groups, published, strict=True) if so]))
+    return release_copies(
+        left, _facts([group for group, is_published in zip(groups, published, strict=True) if is_published])
+    )
 
 
 def _middles(sides: Floats) -> tuple[Floats, Floats, Floats]:
@@ -185,8 +186,8 @@ class LogCost:
         """Return the cost of a point that is left out, and the two weights."""
         x, y = (_public_length(side, PUBLIC_M) for side in (self.paths.x, self.paths.y))
         t = _public_length(self.paths.t, PUBLIC_S)
-        whole = self.space_weight * np.log((1.0 + x) * (1.0 + y)) + self.time_weight * np.log(1.0 + t)
-        return self.suppression * float(whole), self.space_weight, self.time_weight
+        largest = self.space_weight * np.log((1.0 + x) * (1.0 + y)) + self.time_weight * np.log(1.0 + t)
+        return self.suppression * float(largest), self.space_weight, self.time_weight
 
     def groups(
         self, person: Ints, k: int, growing: bool, rng: np.random.Generator, progress: Progress = no_progress

@@ -19,7 +19,7 @@ exceed. Flows with x ≤ median go to one side; if that leaves a side with fewer
 cluster stays whole, without trying another dimension.
 
 The areas of a row are all tiles with centroids in the rectangle around the origins of a cluster, and around its destinations.
-Cuts separate centroids, so that these boxes of tile pairs do not overlap and have no flow of another cluster. The paper counts
+Cuts separate centroids, so these boxes of tile pairs do not overlap and have no flow of another cluster. The paper counts
 all tiles whose outlines intersect the rectangle; such areas would overlap, and are not published. A tight rectangle reveals
 that a trip begins or ends at each of its edges.
 
@@ -59,15 +59,15 @@ def run(data: Flows, params: MondrianParams, rng: np.random.Generator, progress:
 def cut(data: Flows, k: int, step: int) -> Ints:
     """Return the cluster of each flow of a time step."""
     flows = step_flows(data, step)
-    todo, whole = [np.arange(len(flows.volume))], []
+    todo, final = [np.arange(len(flows.volume))], []
     while todo:
         rows = todo.pop()
         parts = halves(flows, rows, k)
         if parts:
             todo += parts
         else:
-            whole.append(rows)
-    return number_clusters(whole, len(flows.volume))
+            final.append(rows)
+    return number_clusters(final, len(flows.volume))
 
 
 def halves(flows: StepFlows, rows: Ints, k: int) -> list[Ints]:

@@ -110,7 +110,7 @@ def cells_of(data: Flows, rows: slice, origin: Ints, destination: Ints) -> Cells
 def solve(data: Flows, params: OighParams, system: RegionSpace, step: int) -> StepSolution:
     """Solve a time step; its facts are the largest numbers of tiles of an origin and of a destination.
 
-    What is suppressed falls as either level coarsens, so that the pairs within the budget lie above a staircase; finer ones than
+    Suppression falls as either level coarsens, so the pairs within the budget lie above a staircase; finer ones than
     its steps are not tried.
     """
     rows = slice(int(data.offsets[step]), int(data.offsets[step + 1]))

@@ -11,7 +11,7 @@ that replaces theirs.
 Assumptions
 -----------
 Each published point is of one of k people, all equally likely. Whole trajectories are not k-anonymous: points stay exact, so
-that a visit of some person is visible; a group has few people, so that a large part of a published trajectory is of each of
+that a visit of some person is visible; a group has few people, so a large part of a published trajectory is of each of
 them, and two known points of a person often match one; and the shape may reveal which parts belong together.
 
 Notes
@@ -33,7 +33,7 @@ published trajectory then consists of k - 1 people instead of k, and with k = 2 
 is rejected.
 
 Each trajectory gets as many points as it gives, and one without a point is left out. A group of k keeps k times the points of
-its shortest trajectory, so that much longer trajectories lose most points. Without thresholds, as in the comparison of the
+its shortest trajectory, so much longer trajectories lose most points. Without thresholds, as in the comparison of the
 second reference, points of one published trajectory may be far apart at near times.
 
 With `count_trajectories` groups and sets count trajectories, as the paper does, even where people are known. The full paper was
@@ -106,7 +106,7 @@ def _swapped(
     """Return the new trajectory of each location, -1 where it has none; `group` is that of each trajectory."""
     trajectory = data.trajectory
     order, turn, draw = rng.permutation(len(data)), rng.permutation(data.points), rng.random(data.points)
-    given, left = np.full(data.points, -1), group[trajectory] >= 0
+    new_trajectory, left = np.full(data.points, -1), group[trajectory] >= 0
     points = _Points(*data.xy, data.t, trajectory, owner[trajectory])
     seeds = np.lexsort((turn, order[trajectory], group[trajectory]))
     for here in np.split(seeds, np.flatnonzero(np.diff(group[trajectory[seeds]])) + 1):
@@ -119,10 +119,10 @@ def _swapped(
                 continue
             drawn = chosen[np.argsort(draw[chosen])]
             if params.permutation == "circle":
-                given[drawn] = trajectory[np.roll(drawn, -1)]
+                new_trajectory[drawn] = trajectory[np.roll(drawn, -1)]
             else:
-                given[chosen] = trajectory[drawn]
-    return given
+                new_trajectory[chosen] = trajectory[drawn]
+    return new_trajectory
 
 
 class _Points(NamedTuple):

@@ -35,7 +35,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.zones import Zones
 from crowdveil.params import FlowParams
-from crowdveil.solve.od.merging import release_merged_flows
+from crowdveil.solve.od.fixed_boxes import release_merged_flows
 from crowdveil.solve.od.step_solver import check_person_ids
 
 

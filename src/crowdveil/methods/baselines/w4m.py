@@ -23,7 +23,7 @@ out, it begins again with a larger radius. A person with several trajectories co
 Each member gets the times of the pivot. A point of it that matches one of the pivot is moved towards the mean of all points that
 match there, as little as brings it to within δ/2; a point without a match is dropped, and where the pivot has a point without a
 match, a random point within δ/2 is inserted. The paper edits to the pivot, where the first reference takes the mean as the
-center; here the mean is taken. Points that are within δ/2 of it stay where they are, so that trajectories of people who travel
+center; here the mean is taken. Points that are within δ/2 of it stay where they are, so trajectories of people who travel
 close together are published unchanged.
 
 The full papers were not available: statements about them are from the abstract of the first, and from the fourth reference.

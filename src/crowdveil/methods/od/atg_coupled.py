@@ -14,7 +14,7 @@ The column of users names people. Without it k counts trips.
 Notes
 -----
 ATG without its heuristic: origins are chosen with the same multiplier as destinations, instead of a target volume. Each origin
-has one partition of destinations, so that a release is easier to read than that of `joint`, which is finer. The search for the
+has one partition of destinations, so a release is easier to read than that of `joint`, which is finer. The search for the
 multiplier is exact, and the rest of the budget is not spent.
 
 References

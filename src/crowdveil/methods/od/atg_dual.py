@@ -52,10 +52,9 @@ from crowdveil.model.time_axis import step_classes
 from crowdveil.params import Budgeted, SizedAreas, TargetVolume, TimePartitioned
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace, check_tree, large_enough_map
-from crowdveil.solve.od.stable import StableProblem, StableRelease, figures_of_classes, release_stable
+from crowdveil.solve.od.stable import StableProblem, StableRelease, figures_of_classes, release_stable, sum_steps
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution, check_person_ids, summarize_figures
-from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import (
     Targets,
     as_figure,

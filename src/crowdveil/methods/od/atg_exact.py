@@ -14,7 +14,7 @@ The column of users names people. Without it k counts trips.
 Notes
 -----
 The constrained optimum that `atg-dual` approximates, by dynamic programming over lists of (cost, suppressed volume), one list a
-box, without dominated states. The multiplier of `atg-dual` excludes states that cannot improve on its result, so that lists stay
+box, without dominated states. The multiplier of `atg-dual` excludes states that cannot improve on its result, so lists stay
 short. The manifest has the gap of `atg-dual`.
 
 With `scope = origin` each origin is solved on its own and may suppress its share of its volume; origins that do not reach k are
@@ -121,7 +121,7 @@ def by_origin(boxes: BoxSpace, budget: Budgeted, *, exact: bool) -> BoxSolution:
 
 def exactly(boxes: BoxSpace, budget: int, near: BoxSolution) -> Ints:
     """Return the cheapest partition within a budget."""
-    boxes.spend_slack(near, budget - near.suppressed)  # what is left to find is less then
+    boxes.spend_slack(near, budget - near.suppressed)  # then less is left to find
     choice, exact = boxes.solve_exactly(near, near.choice, budget, MAX_STATES)
     if not exact:
         raise InputError(

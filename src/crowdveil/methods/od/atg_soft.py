@@ -13,7 +13,7 @@ The column of users names people. Without it k counts trips.
 
 Notes
 -----
-A suppressed trip costs as much as one that is generalized to `price` of the map, so that no trip is generalized further. A
+A suppressed trip costs as much as one that is generalized to `price` of the map, so no trip is generalized further. A
 destination of one tile cannot be split, whatever its origin. Origins are chosen as in `atg-dual`; with `v_target = auto` the
 target volume of the smallest total cost is taken from a grid, for each matrix. Aggregated small flows are not limited.
 

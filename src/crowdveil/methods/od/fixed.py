@@ -40,8 +40,7 @@ from crowdveil.model.partition import Partition, ZoneGroups
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.time_axis import step_classes
 from crowdveil.params import FlowParams
-from crowdveil.solve.od.fixed_boxes import release_fixed_boxes
-from crowdveil.solve.od.merging import release_merged_flows
+from crowdveil.solve.od.fixed_boxes import release_fixed_boxes, release_merged_flows
 from crowdveil.solve.od.step_solver import check_person_ids
 
 

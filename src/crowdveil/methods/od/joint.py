@@ -36,7 +36,7 @@ and the mean of the box, which is the error of a user who spreads the volume eve
 in thousandths of a trip, and suppresses less than the budget where that is better.
 
 With `time_partition = stable` all time steps, or all those of one hour of the day, hour of the week or type of day (`stable_by`),
-have the same areas, so that they can be compared; rows are published in the time steps in which they reach k. The costs of a box
+have the same areas and can be compared; rows are published in the time steps in which they reach k. The costs of a box
 add up over time steps, and so do the trips that it suppresses where it is below k: the best such partition is found in the same
 way. It is coarser than one partition for each time step. The method `fixed` applies it to later data.
 
@@ -44,7 +44,7 @@ With `time_partition = adaptive` a box is an origin, a destination and an interv
 Intervals are those of the calendar: time steps, 2 and 4 hours, half a day, a day. A trip of a box costs its tiles, and
 `hour_weight` tiles for each hour after the first; the objective `reconstruction` counts the error of the cells of all time
 steps, and needs no weight. So hours in which few travel are joined where that makes areas smaller. `longest` limits intervals.
-Days are solved on their own, so that memory is that of one day. As with areas, that an interval is published and not a part of
+Days are solved on their own, so memory is that of one day. As with areas, that an interval is published and not a part of
 it shows that more than one of its parts has trips. Where every interval is one time step the release is as with `steps`.
 Weights of trips are rounded over each day, not in each time step, and their rows always have intervals.
 
@@ -96,7 +96,6 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.model.time_axis import TimeUnits, step_classes
 from crowdveil.params import AdaptiveInTime, Budgeted, SizedAreas
-from crowdveil.solve.od.adaptive import AdaptiveRelease, as_steps, solve_adaptive
 from crowdveil.solve.od.boxes import BoxSpace
 from crowdveil.solve.od.refinement import Refinement
 from crowdveil.solve.od.region_space import (
@@ -111,7 +110,7 @@ from crowdveil.solve.od.region_space import (
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
 from crowdveil.solve.od.targets import as_figure, summarize_gaps
-from crowdveil.solve.od.time_boxes import AdaptiveProblem
+from crowdveil.solve.od.time_boxes import AdaptiveProblem, AdaptiveRelease, as_steps, solve_adaptive
 from crowdveil.solve.od.time_tree import checked_step, time_windows
 from crowdveil.solve.od.weights import rounded_in_windows
 

@@ -33,7 +33,7 @@ random; repeated trips of a person between the same tiles in a time step count o
 draw of a person depends on that person's own trips, so that one person more or less changes no trip of another.
 
 Every row has 95 % confidence bounds of its volume (`volume_low`, `volume_high`). They follow from the noisy volume, the noise and
-the threshold alone, so that they cost no privacy, and hold among the published volumes, which were chosen by their noise too: a
+the threshold alone, so they cost no privacy, and hold among the published volumes, which were chosen by their noise too: a
 volume near the threshold may be nothing but noise, and its lower bound is 0. The manifest states the unit and the period of the
 guarantee, and the width of bounds that hold before that choice: of a single pair, and of all pairs of a time step at once.
 
@@ -67,8 +67,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.model.time_axis import TimeAxis
 from crowdveil.params import MinVolume, Params
-from crowdveil.solve.od.confidence import volume_bounds
-from crowdveil.solve.od.contributions import kept_trips
+from crowdveil.solve.od.noisy_volumes import kept_trips, volume_bounds
 from crowdveil.solve.od.step_solver import check_person_ids, summarize_figures
 
 FINEST = 1_000_000
@@ -87,7 +86,7 @@ class LaplaceParams(Params):
     trips_per_person: int = Field(1, ge=1, le=1000)
     """Trips of a person that are kept; where people are not known, trips that are protected together."""
     unit: Literal["person-step", "person"] = "person-step"
-    """What is protected: a person in each time step, or a person in the whole release."""
+    """The protected unit: a person in each time step, or a person in the whole release."""
     min_volume: MinVolume = "auto"
     """Smallest noisy volume that is published; auto is 0.65 ln(pairs of tiles) trips_per_person / epsilon."""
 
@@ -105,7 +104,7 @@ class LaplaceParams(Params):
         return round(self.epsilon * steps, 6)
 
     def threshold(self, cells: int) -> int:
-        """Return the smallest volume that is published of a matrix with so many cells."""
+        """Return the smallest published volume of a matrix with a number of cells."""
         if self.min_volume != "auto":
             return self.min_volume
         return max(1, math.ceil(AUTO_SHARE * math.log(max(cells, 1)) / float(self.rate)))

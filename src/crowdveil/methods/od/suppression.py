@@ -12,7 +12,7 @@ published.
 
 Notes
 -----
-The simplest method: no generalization, so that published flows are exact, and on sparse data most of the volume is suppressed.
+The simplest method: no generalization, so published flows are exact, and on sparse data most of the volume is suppressed.
 It is the lower bound that other methods are compared with. Zones keep their ids.
 
 References

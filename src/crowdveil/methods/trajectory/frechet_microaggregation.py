@@ -16,7 +16,7 @@ person.
 Notes
 -----
 The distance is Fréchet/Manhattan, in meters on the plane: of the couplings of two trajectories with the smallest longest
-distance, the mean distance of one. Times do not count in it, so that trips at different hours may be in one cluster. Two
+distance, the mean distance of one. Times do not count in it, so trips at different hours may be in one cluster. Two
 trajectories are brought to the same moments first, by shares of their own time (`resample`); coinciding points count once.
 
 A cluster is tried around each of `pivots` trajectories: a random one, the farthest from it, and others between them; the one
@@ -29,7 +29,7 @@ follows the paper, for up to 2,000 trajectories. docs/trajectories.md compares t
 
 Where a point of the pivot is coupled with points of the others, their mean is published: of positions and times over people, each
 the mean of their trajectories, and each of these the mean of its points there. Later points of a trajectory are never coupled
-with an earlier point of the pivot, so that times never fall. In the paper every point counts once; then a person with more
+with an earlier point of the pivot, so times never fall. In the paper every point counts once; then a person with more
 trajectories or more points would weigh more than the others of the cluster.
 
 The paper leaves out the rest of fewer than k people. Here they join the cluster with the nearest pivot, so that no trajectory is
@@ -63,8 +63,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import GroupingParams
 from crowdveil.solve.trajectory.aggregation import DECIMALS, GroupTrajectories, weights_of_people
 from crowdveil.solve.trajectory.distances import FrechetManhattan, Paths
-from crowdveil.solve.trajectory.microaggregation import group_members, release_copies
-from crowdveil.solve.trajectory.outliers import PublishedGroups, without_outliers
+from crowdveil.solve.trajectory.microaggregation import PublishedGroups, group_members, release_copies, without_outliers
 from crowdveil.solve.trajectory.pivots import Clustering, Clusters, LeftOver, PivotPath
 from crowdveil.solve.trajectory.swapping import owners
 

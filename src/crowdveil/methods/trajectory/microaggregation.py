@@ -17,7 +17,7 @@ Notes
 -----
 Groups are made by MDAV: the farthest trajectory from the center and the farthest one from that each collect their nearest ones,
 until the group has k people, and so on with the rest. A person with several trajectories counts once in a group. A group takes
-k people and no more, so that the last group has k to 2k − 1. It is exact: no trajectory is skipped unless a bound proves that
+k people and no more, so the last group has k to 2k − 1. It is exact: no trajectory is skipped unless a bound proves that
 it is neither the farthest nor among the nearest ones.
 
 `time_weight = auto` chooses the weight of time from a short public list, so that time has at most a seventh of the distance
@@ -43,7 +43,7 @@ of at least k such people.
 Means are in planar meters around the data, and are right across the date line; MobiDataLab's are of degrees, which differs by
 little elsewhere and puts points near longitude 0 there. Positions within 1° of a pole are rejected.
 
-MobiDataLab counts trajectories, so that a group may be of one person, and its public implementation omits the last point of each
+MobiDataLab counts trajectories, so a group may be of one person, and its public implementation omits the last point of each
 trajectory in its distances.
 
 References
@@ -72,8 +72,7 @@ from crowdveil.solve.trajectory.distances import (
     published_weight,
     time_weight,
 )
-from crowdveil.solve.trajectory.improvement import improve_groups
-from crowdveil.solve.trajectory.mdav import Center, CenterAggregation
+from crowdveil.solve.trajectory.mdav import Center, CenterAggregation, improve_groups
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 

@@ -13,7 +13,7 @@ Assumptions
 -----------
 A published trajectory runs near the one that it replaces, point by point within twice the largest radii: many known points of a
 person may re-identify it by its shape, although none of its points is true; of a day of San Francisco's cabs a third can be
-re-identified so at k = 10. Exact locations and times stay, so that a visit of some person is visible. A trajectory inside one
+re-identified so at k = 10. Exact locations and times stay, so a visit of some person is visible. A trajectory inside one
 square makes no step, and has no guarantee.
 
 Notes
@@ -51,9 +51,7 @@ from crowdveil.model.arrays import Ints, row_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.solve.trajectory.rare_steps import remove_rare_steps
-from crowdveil.solve.trajectory.spacetime import build_grid
-from crowdveil.solve.trajectory.swapping import owners, release_of_points
+from crowdveil.solve.trajectory.swapping import build_grid, owners, release_of_points, remove_rare_steps
 
 BATCH = 20_000
 """Locations between two reports of progress."""
@@ -98,9 +96,9 @@ def run(
 ) -> TrajectoryRelease:
     """Swap locations in clusters, then break rare steps."""
     owner = owners(data, params.count_trajectories)
-    given = _swapped(data, params, owner, rng, progress)
-    given = remove_rare_steps(data, given, owner, params.min_people, params.tile_size_m)
-    release, points = release_of_points(data, given)
+    new_trajectory = _swapped(data, params, owner, rng, progress)
+    new_trajectory = remove_rare_steps(data, new_trajectory, owner, params.min_people, params.tile_size_m)
+    release, points = release_of_points(data, new_trajectory)
     return with_linkage(data, release, points, rng)
 
 
@@ -113,7 +111,7 @@ def _swapped(
     n, order = data.points, grid.order
     trajectory, cell_of, draw = data.trajectory[order], row_slices(grid.cell_offsets), rng.random(n)
     points = GridPoints(x[order], y[order], data.t[order], trajectory, owner[trajectory], draw)
-    slab_of, seed, given = row_slices(grid.slab_offsets)[cell_of], rng.permutation(n), np.full(n, -1)
+    slab_of, seed, new_trajectory = row_slices(grid.slab_offsets)[cell_of], rng.permutation(n), np.full(n, -1)
     slots = CellSlots(cell_of, grid.cell_offsets[1:].copy(), np.arange(n), np.arange(n))
     people = int(owner.max(initial=-1)) + 1
     buffers = SwapBuffers(
@@ -122,10 +120,10 @@ def _swapped(
     radii = SwapRadii(params.min_radius_m, params.max_radius_m, float(params.min_time_s), float(params.max_time_s))
     for low in range(0, n, BATCH):
         high = min(low + BATCH, n)
-        swap_locations(low, high, params.k, radii, grid, slab_of, points, seed, slots, buffers, given)
+        swap_locations(low, high, params.k, radii, grid, slab_of, points, seed, slots, buffers, new_trajectory)
         progress(high, n)
     by_point = np.empty(n, np.int64)
-    by_point[grid.order] = given
+    by_point[grid.order] = new_trajectory
     return by_point
 
 

@@ -51,8 +51,14 @@ from crowdveil.model.arrays import Floats, Indices, Ints, gather, index_type
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.solve.trajectory.spacetime import build_grid
-from crowdveil.solve.trajectory.swapping import equal_points, owners, point_owners, release_of_points, sure_owners
+from crowdveil.solve.trajectory.swapping import (
+    build_grid,
+    equal_points,
+    owners,
+    point_owners,
+    release_of_points,
+    sure_owners,
+)
 
 BATCH = 100_000
 """Points between two reports of progress."""

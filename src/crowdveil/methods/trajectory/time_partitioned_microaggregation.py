@@ -188,7 +188,7 @@ def parts_by_time(time: Floats, person: Ints, k: int, interval_s: int) -> list[I
 
 
 def partitioning(params: TimePartitionedParams) -> str | None:
-    """Return what is computed from all trajectories at once, if anything is."""
+    """Return why partitions cannot be solved on their own; None if they can."""
     if params.suppress:
         return "the groups with the largest distortion are found among all of them: leave out suppress"
     if params.clustering != "mdav":

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError, Text, counted
-from crowdveil.kernels.od.assign import Rows, assign_rows
+from crowdveil.kernels.od.release_rows import Rows, assign_rows
 from crowdveil.model.arrays import Ints, frozen, require, row_slices
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
@@ -34,8 +34,8 @@ def rows_met(flows: Flows, release: FlowRelease) -> tuple[Ints, int]:
     by_step = rows_of_steps(flows, release)
     bounds = frozen(by_step.first, np.int64), frozen(by_step.last, np.int64)
     areas = frozen(release.origin[by_step.row], np.int32), frozen(release.destination[by_step.row], np.int32)
-    made_of = release.areas.offsets, release.areas.tiles, len(flows.zones)
-    found, twice = assign_rows(flows.offsets, flows.origin, flows.destination, Rows(*bounds, *areas), *made_of)
+    tiles_of_areas = release.areas.offsets, release.areas.tiles, len(flows.zones)
+    found, twice = assign_rows(flows.offsets, flows.origin, flows.destination, Rows(*bounds, *areas), *tiles_of_areas)
     return (found if release.intervals is None else np.append(by_step.row, -1)[found]), twice
 
 
@@ -118,6 +118,6 @@ def check_steps(missing: int) -> None:
 
 def check_same_zones(flows: Flows, release: FlowRelease) -> None:
     """Raise unless flows and release have the same tiles under the same numbers."""
-    ours, theirs = flows.zones, release.areas.zones
-    same = ours is theirs or (len(ours) == len(theirs) and bool(np.all(ours.ids == theirs.ids)))
+    zones, released = flows.zones, release.areas.zones
+    same = zones is released or (len(zones) == len(released) and bool(np.all(zones.ids == released.ids)))
     require(same, "release: it must be made of the zones that the original has, each with the same id.")

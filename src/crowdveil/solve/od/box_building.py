@@ -42,18 +42,18 @@ def build_bounded_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) 
     """Build all boxes of a matrix; return it with the regions that were used.
 
     Where all dyadic regions have too many boxes, regions of few tiles are halved in one direction only: first all, as in a
-    tree, then smaller and smaller ones while their boxes are few enough. That depends on this matrix alone, so that a time step
+    tree, then smaller and smaller ones while their boxes are few enough. That depends on this matrix alone, so a time step
     has the same boxes alone and among others.
     """
     with suppress(TooManyBoxesError):
         return matrix, build_matrix_boxes(matrix, k, origins_first=origins_first)
-    whole = matrix.system
-    block = int(whole.origins.regions.size[-1])
-    best = replace(matrix, system=whole.with_blocks(block))
+    system = matrix.system
+    block = int(system.origins.regions.size[-1])
+    best = replace(matrix, system=system.with_blocks(block))
     built = build_matrix_boxes(best, k)
     while block > BLOCK_FACTOR:
         block //= BLOCK_FACTOR
-        finer = replace(matrix, system=whole.with_blocks(block))
+        finer = replace(matrix, system=system.with_blocks(block))
         growth = (finer.system.origins.large_enough.sum() / best.system.origins.large_enough.sum()) ** 2
         if GROWTH_MARGIN * growth * _words(built) > MAX_WORDS:
             break
@@ -90,7 +90,7 @@ def build_matrix_boxes(matrix: Matrix, k: int, *, origins_first: bool = False) -
     leaves = origins.tree.tiles
     pairs = matrix.pairs_by(np.arange(leaves, dtype=np.int32), leaves) if len(matrix.person) else None
     trees, costs = (origins.as_origins, destinations.as_destinations), (origins.cost, destinations.cost)
-    return BuiltBoxes(*build_boxes(matrix.rows, pairs, *trees, *costs, origins_first, k))
+    return BuiltBoxes(*build_boxes(matrix.in_order_of_leaves(matrix.rows), pairs, *trees, *costs, origins_first, k))
 
 
 def build_given_origins(matrix: Matrix, origins: Ints, k: int, scale: int = 1) -> BuiltBoxes:
@@ -105,7 +105,7 @@ def build_given_origins(matrix: Matrix, origins: Ints, k: int, scale: int = 1) -
         pairs = matrix.pairs_by(np.repeat(np.arange(count, dtype=np.int32), tree.size[origins]), count)
     by_leaf = matrix.rows_by_leaf
     starts = by_leaf.offsets[np.append(tree.first_leaf[origins], tree.tiles)]
-    rows = by_leaf._replace(offsets=frozen(starts, np.int64))
+    rows = matrix.in_order_of_leaves(by_leaf._replace(offsets=frozen(starts, np.int64)))
     # Each origin is a tree of a single leaf.
     leaves = OriginTree(*(frozen(a, np.int64) for a in (zero, zero[:0], number, number, zero[1:] + 1)))
     o_cost, d_cost = (frozen(scale * c, np.int64) for c in (system.origins.cost[origins], system.destinations.cost))
@@ -117,8 +117,8 @@ def build_given_origins(matrix: Matrix, origins: Ints, k: int, scale: int = 1) -
     if count == 1:
         return BuiltBoxes(boxes, splits, cost)
     total, lost = matrix.total, matrix.total - boxes.volume[top].sum()
-    whole = (tree.root, system.destinations.tree.root, total, total, len(rows.tile))
-    boxes = BoxArrays(*(np.append(column, value) for column, value in zip(boxes, whole, strict=True)))
+    map_box = (tree.root, system.destinations.tree.root, total, total, len(rows.tile))
+    boxes = BoxArrays(*(np.append(column, value) for column, value in zip(boxes, map_box, strict=True)))
     ends = len(splits.kind) + 1, len(splits.link) + len(top)
     more = (ends[0], BY_ORIGIN, lost, ends[1], top)
     splits = Splits(*(np.append(column, value) for column, value in zip(splits, more, strict=True)))

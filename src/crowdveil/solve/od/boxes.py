@@ -10,8 +10,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Text
 from crowdveil.kernels.od.exact_boxes import FOUND, TOO_MANY, Slack, reach, solve_exactly
-from crowdveil.kernels.od.multiplier_search import begin_search
-from crowdveil.kernels.od.partition import evaluate, published_boxes, search, spend_slack
+from crowdveil.kernels.od.partition import begin_search, evaluate, published_boxes, search, spend_slack
 from crowdveil.kernels.od.structures import (
     ANY_CHOICE,
     BY_DESTINATION,
@@ -62,11 +61,11 @@ class BoxSolution:
     multiplier
         The multiplier of a suppressed trip that it is best at; None is infinite.
     cost, suppressed
-        What the published boxes cost, and the volume that it suppresses.
+        Cost of the published boxes, and the suppressed volume.
     choice
-        What becomes of each box of the partition, and of those that it is split from.
+        The choice for each box of the partition, and for those that it is split from.
     lost_cost
-        What a suppressed trip costs.
+        Cost of a suppressed trip.
     """
 
     multiplier: Fraction | None
@@ -127,15 +126,15 @@ class BoxSpace:
     volume, crowd
         Its trips, and the people (or trips) that k is compared with.
     cost
-        What it costs to publish it whole.
+        Cost of publishing it whole.
     splits
         How each box can be split.
     allowed
-        What each box may do.
+        Allowed choices for each box.
     total
         Volume of the whole matrix.
     lost_cost
-        What a suppressed trip costs: nothing but a share of the budget, unless cells are to be reconstructed.
+        Cost of a suppressed trip: 0, unless cells will be reconstructed.
     given
         The origins, where they are given: what the last box must be split into, if there are several.
     """
@@ -213,8 +212,8 @@ class BoxSpace:
         """Return cost and suppressed volume of the best partition of each box at a multiplier, in turn; and the choices."""
         n = len(self)
         best, choice = np.empty(2 * n, np.int64), np.empty(n, np.int64)
-        given = self.cost, self.volume, self.splits, self.allowed
-        evaluate(np.arange(n), *given, *as_ratio(multiplier), best, choice)
+        problem = self.cost, self.volume, self.splits, self.allowed
+        evaluate(np.arange(n), *problem, *as_ratio(multiplier), best, choice)
         return best, choice
 
     def best_at(self, multiplier: Fraction) -> BoxSolution:
@@ -224,14 +223,14 @@ class BoxSpace:
     def solve_for_budget(self, budget: int, near: Fraction | None = None) -> BoxSolution:
         """Find the best partition within a budget that a multiplier can reach; the search for it begins at `near`.
 
-        It is that of a higher multiplier where a suppressed trip is worth more than the budget asks for, so that less is
+        It is that of a higher multiplier where a suppressed trip is worth more than the budget asks for, so less is
         suppressed than may be. Raise BudgetError if no partition keeps the budget.
         """
-        n, whole = len(self), Fraction(int(self.cost[-1]), max(int(self.volume[-1]), 1))
-        first = max(near or whole * FIRST_GUESS, Fraction(1, GUESS_PARTS)).limit_denominator(GUESS_PARTS)
+        n, unsplit = len(self), Fraction(int(self.cost[-1]), max(int(self.volume[-1]), 1))
+        first = max(near or unsplit * FIRST_GUESS, Fraction(1, GUESS_PARTS)).limit_denominator(GUESS_PARTS)
         arrays = SearchArrays(np.empty(2 * n, np.int64), np.full(n, PUBLISH, np.int64), *np.empty((2, n), np.int64))
-        given = self.cost, self.volume, self.splits, self.allowed
-        kept, p, q, cost, suppressed = search(*given, budget, begin_search(*first.as_integer_ratio()), arrays)
+        problem = self.cost, self.volume, self.splits, self.allowed
+        kept, p, q, cost, suppressed = search(*problem, budget, begin_search(*first.as_integer_ratio()), arrays)
         if not kept:
             raise BudgetError(
                 Text(
@@ -251,9 +250,9 @@ class BoxSpace:
 
         The choices of `best` are changed.
         """
-        whole, _ = published_boxes(best.choice, self.splits)
-        given = self.cost, self.splits, self.allowed, self.lost_cost
-        published, spent, saved = spend_slack(best.choice, whole, *given, rest)
+        published_whole, _ = published_boxes(best.choice, self.splits)
+        problem = self.cost, self.splits, self.allowed, self.lost_cost
+        published, spent, saved = spend_slack(best.choice, published_whole, *problem, rest)
         return SpentSlack(np.sort(published), spent, saved)
 
     def solve_exactly(
@@ -266,7 +265,7 @@ class BoxSpace:
         """
         p, q = as_ratio(best.multiplier)
         of_box, _ = self._evaluated(best.multiplier)
-        # What is cheaper is within it.
+        # Every cheaper partition is within it.
         slack = Slack(q > 0, self.cost_of(choice) - self.lost_cost * budget - int(of_box[-2]), budget - int(of_box[-1]))
         if slack.bounded and q * slack.a + p * slack.s <= 0:
             return choice, True
@@ -349,7 +348,7 @@ class BoxSpace:
     def left(self, split: Ints, choice: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the parts of split boxes that are not boxes themselves, and boxes that may not be published.
 
-        Of each its origin, its destination, and the box that it is a part of. Parts of splits by time are not among them.
+        Returns origins, destinations, and the box that each is a part of. Parts of splits by time are not among them.
         """
         chosen = choice[split]
         rows, offsets = take_slices(self.splits.link_offsets, chosen)

@@ -63,7 +63,7 @@ def places(data: Flows, step: int) -> Floats:
 def nearest_flows(place: Floats, chosen: Ints, most: int) -> list[Ints]:
     """Find the `most` nearest of each of the chosen flows, among these, by the sum of differences in all dimensions.
 
-    Of those that are as far the earlier flow comes first.
+    Equally far flows come in their order.
     """
     points = place[chosen]
     tree, most = cKDTree(points), min(most, len(chosen) - 1)
@@ -82,8 +82,8 @@ def nearest_flows(place: Floats, chosen: Ints, most: int) -> list[Ints]:
 def number_clusters(clusters: Iterable[Ints], flows: int) -> Ints:
     """Return the cluster of each flow, numbered in order of their first flows, SUPPRESSED where it is in none."""
     label = np.full(flows, SUPPRESSED)
-    for number, held in enumerate(sorted(clusters, key=min)):
-        label[held] = number
+    for number, flows_inside in enumerate(sorted(clusters, key=min)):
+        label[flows_inside] = number
     return label
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels.ledger.cuts import Edges, all_roots, bounded_cuts, cut_sides, merge_ends, smallest_values
+from crowdveil.kernels.cuts import Edges, all_roots, bounded_cuts, cut_sides, merge_ends, smallest_values
 from crowdveil.model.arrays import Ints, Mask, take_slices
 
 

@@ -1,6 +1,6 @@
 """Dyadic regions: rectangles that are halved in x or in y, again and again, so that a region has more than one split.
 
-Tiles are ranked by x and by y (on a grid, columns and rows are taken as they are), and each axis is halved down to single
+Tiles are ranked by x and by y (a grid keeps its columns and rows), and each axis is halved down to single
 tiles. Rectangles that hold the same tiles are one region. A quadtree is one path through them.
 """
 
@@ -82,19 +82,19 @@ class DyadicRegions:
     def with_blocks(self, block: int) -> tuple[DyadicRegions, Mask]:
         """Return the regions, those of at most `block` tiles with their most equal halves alone, and which are still used."""
         size = self.size
-        whole = row_slices(self.split_offsets)
+        of_split = row_slices(self.split_offsets)
         unequal = np.abs(size[self.first] - size[self.second])
-        best = np.lexsort((np.arange(len(whole)), unequal, whole))
-        most_equal = np.zeros(len(whole), np.bool_)
-        most_equal[best[np.flatnonzero(np.diff(whole[best], prepend=-1))]] = True
-        keep = most_equal | (size[whole] > block)
+        best = np.lexsort((np.arange(len(of_split)), unequal, of_split))
+        most_equal = np.zeros(len(of_split), np.bool_)
+        most_equal[best[np.flatnonzero(np.diff(of_split[best], prepend=-1))]] = True
+        keep = most_equal | (size[of_split] > block)
         used = np.zeros(len(self), np.bool_)
         used[self.root] = True
         # Halves have smaller numbers: from the whole map down it is known whether a region is used.
         for split in np.flatnonzero(keep)[::-1].tolist():
-            if used[whole[split]]:
+            if used[of_split[split]]:
                 used[self.first[split]] = used[self.second[split]] = True
-        counts = np.bincount(whole[keep], minlength=len(self))
+        counts = np.bincount(of_split[keep], minlength=len(self))
         regions = replace(
             self,
             split_offsets=frozen(np.concatenate([[0], np.cumsum(counts)]), np.int64),
@@ -108,8 +108,8 @@ class DyadicRegions:
         span = int(self.tile_offsets[-1] - self.tile_offsets[-2]) + 1  # the whole map is the last region
         keys = row_slices(self.tile_offsets) * span + self.tiles
         wanted = regions * span + tiles
-        held: Mask = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
-        return held
+        contains: Mask = keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted
+        return contains
 
     def tiles_of(self, regions: Ints) -> tuple[Ints, Ints]:
         """Return the tiles of several regions one after the other, as offsets and tiles."""
@@ -190,7 +190,7 @@ def _halved(tiles: Ints, place: Ints, span: int) -> tuple[Ints, Ints] | None:
 
 
 def _ordered(found: list[Ints], halves: list[list[tuple[int, int]]]) -> DyadicRegions:
-    """Put smaller regions first, so that halves come before what they are halves of."""
+    """Put smaller regions first: halves come before the regions that they are halves of."""
     size = np.array([len(tiles) for tiles in found])
     order = np.argsort(size, kind="stable")
     rank = np.empty(len(order), np.int64)

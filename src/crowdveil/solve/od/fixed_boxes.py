@@ -1,11 +1,12 @@
-"""Flows in the boxes of a given partition, published where k people are behind them."""
+"""Flows in boxes of a given partition, or between fixed areas, published where k people are behind them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.assign import Rows, assign_rows
+from crowdveil.kernels.od.release_rows import Rows, assign_rows
+from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints, Mask, frozen
 from crowdveil.model.flows import Flows
 from crowdveil.model.partition import BoxPartition
@@ -29,8 +30,8 @@ def release_fixed_boxes(
     areas, boxes = partition.areas, len(partition)
     first, last = (frozen(a, np.int64) for a in partition.boxes_of(step_class))
     rows = Rows(first, last, partition.origin, partition.destination)
-    made_of = areas.offsets, areas.tiles, len(data.zones)
-    box, twice = assign_rows(data.offsets, data.origin, data.destination, rows, *made_of)
+    tiles_of_areas = areas.offsets, areas.tiles, len(data.zones)
+    box, twice = assign_rows(data.offsets, data.origin, data.destination, rows, *tiles_of_areas)
     if twice:
         raise InputError("partition", "its boxes overlap. Give one whose boxes are disjoint.")
     inside = np.flatnonzero(box >= 0)
@@ -57,3 +58,26 @@ def _left(partition: BoxPartition, first: Ints, last: Ints, step: Ints, of_box: 
     box = np.concatenate([_NONE, *left])
     offsets = np.cumsum([0, *map(len, left)])
     return Left(offsets, partition.origin[box].astype(np.int64), partition.destination[box].astype(np.int64))
+
+
+def release_merged_flows(data: Flows, areas: Areas, part: Ints, k: int, reporting: Reporting) -> FlowRelease:
+    """Publish the flows between areas, each tile in one of them, that reach k; aggregate the others if wanted.
+
+    Parameters
+    ----------
+    areas
+        The parts of the map.
+    part
+        The area of each tile.
+    """
+    n = len(areas)
+    key = (data.step * n + part[data.origin]) * n + part[data.destination]
+    keys, row = np.unique(key, return_inverse=True)
+    volume, crowd = count_groups(data, np.arange(len(data)), row, len(keys))
+    step, origin, destination = keys // max(n * n, 1), keys // max(n, 1) % max(n, 1), keys % max(n, 1)
+    keep = crowd >= k
+    bounds = np.arange(data.steps + 1)
+    columns = origin[keep], destination[keep], volume[keep], crowd[keep]
+    release = published_rows(data, areas, np.searchsorted(step[keep], bounds), *columns)
+    left = Left(np.searchsorted(step[~keep], bounds), origin[~keep], destination[~keep])
+    return finish_release(data, release, left, k, reporting)

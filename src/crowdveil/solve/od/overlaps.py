@@ -93,18 +93,18 @@ def in_own_tiles(areas: Areas, weight: Floats | None = None) -> tuple[Shares, in
     """Return the shares of areas in their own tiles, each tile by its weight; and how many areas have no weight and are spread
     evenly.
     """
-    part, whole, without = _weights(areas, weight)
+    part, total, without = _weights(areas, weight)
     # The tiles of an area need not rise, but the zones of an entry do.
     order = np.lexsort((areas.tiles, row_slices(areas.offsets)))
     inside = np.repeat(areas.size == 1, areas.size)
-    return Shares(len(areas.zones), areas.offsets, areas.tiles[order], part[order], whole, inside), without
+    return Shares(len(areas.zones), areas.offsets, areas.tiles[order], part[order], total, inside), without
 
 
 def in_zones(areas: Areas, tiles: Shares, weight: Floats | None = None) -> tuple[Shares, int]:
     """Return the shares of areas in any zones: over the tiles by their weight, and from a tile to zones by the tile's own
     shares.
     """
-    part, whole, without = _weights(areas, weight)
+    part, total, without = _weights(areas, weight)
     entry, _ = take_slices(tiles.offsets, areas.tiles.astype(np.int64))
     area, lengths = row_slices(areas.offsets), tiles.touched[areas.tiles]
     key = np.repeat(area, lengths) * tiles.zones + tiles.zone[entry]
@@ -112,10 +112,10 @@ def in_zones(areas: Areas, tiles: Shares, weight: Floats | None = None) -> tuple
     keys, place = np.unique(key, return_inverse=True)
     number = keys // tiles.zones
     parts = np.asarray(np.bincount(place, np.repeat(part, lengths) * of_tile, len(keys)), np.float64)
-    held = np.bincount(place, tiles.inside[entry], len(keys))
+    tiles_inside = np.bincount(place, tiles.inside[entry], len(keys))
     offsets = np.searchsorted(number, np.arange(len(areas) + 1))
-    inside = held == areas.size[number]
-    return Shares(tiles.zones, offsets, (keys % tiles.zones).astype(np.int32), parts, whole, inside), without
+    inside = tiles_inside == areas.size[number]
+    return Shares(tiles.zones, offsets, (keys % tiles.zones).astype(np.int32), parts, total, inside), without
 
 
 def tile_trips(areas: Areas, trips: Ints | Floats, rounds: int = ROUNDS) -> Floats:
@@ -128,8 +128,8 @@ def tile_trips(areas: Areas, trips: Ints | Floats, rounds: int = ROUNDS) -> Floa
     area, found = row_slices(areas.offsets), np.ones(len(areas.zones))
     for _ in range(rounds):
         part = found[areas.tiles]
-        whole = np.bincount(area, part, len(areas))
-        level = np.divide(trips, whole, out=np.zeros(len(areas)), where=whole > 0)
+        total = np.bincount(area, part, len(areas))
+        level = np.divide(trips, total, out=np.zeros(len(areas)), where=total > 0)
         found = np.asarray(np.bincount(areas.tiles, level[area] * part, len(areas.zones)), np.float64)
     return found
 
@@ -159,9 +159,9 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     targets = zones.outlines(np.arange(len(zones), dtype=np.int32))
     bounds = np.concatenate([shapely.bounds(shapes), shapely.bounds(targets)])
     plane = LocalProjection.around(bounds[:, [0, 2]].ravel(), bounds[:, [1, 3]].ravel())
-    ours, theirs = plane.polygons_to_plane(shapes), plane.polygons_to_plane(targets)
-    area, zone, common = _common(ours, theirs)
-    size, other = shapely.area(ours), shapely.area(theirs)
+    areas, outlines = plane.polygons_to_plane(shapes), plane.polygons_to_plane(targets)
+    area, zone, common = _common(areas, outlines)
+    size, other = shapely.area(areas), shapely.area(outlines)
     share = common / size[area]
     # Slivers count here: several of them may make up more than one may.
     full = np.bincount(area, share, len(shapes)) >= 1 - SLIVER
@@ -169,16 +169,18 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     return _without_slivers(full, len(zones), area[touch], zone[touch], share[touch])
 
 
-def _common(ours: Labels, theirs: Labels) -> tuple[Ints, Ints, Floats]:
+def _common(areas: Labels, outlines: Labels) -> tuple[Ints, Ints, Floats]:
     """Return pairs of shapes that meet, and the area that they have in common.
 
     Most zones lie inside an area or outside of it. That is seen quickly; only those on its border are cut.
     """
-    tree = shapely.STRtree(theirs)
-    area, zone = tree.query(ours, predicate="intersects")
-    held = np.isin(area * len(theirs) + zone, np.array([len(theirs), 1]) @ tree.query(ours, predicate="contains"))
-    common = shapely.area(theirs)[zone]
-    common[~held] = shapely.area(shapely.intersection(ours[area[~held]], theirs[zone[~held]]))
+    tree = shapely.STRtree(outlines)
+    area, zone = tree.query(areas, predicate="intersects")
+    contained = np.isin(
+        area * len(outlines) + zone, np.array([len(outlines), 1]) @ tree.query(areas, predicate="contains")
+    )
+    common = shapely.area(outlines)[zone]
+    common[~contained] = shapely.area(shapely.intersection(areas[area[~contained]], outlines[zone[~contained]]))
     return area, zone, common
 
 

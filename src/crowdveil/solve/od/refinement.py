@@ -1,4 +1,4 @@
-"""Refinement: boxes of a partition are cut again at any tile boundary, within what is left of the budget."""
+"""Refinement: boxes of a partition are cut again at any tile boundary, within the rest of the budget."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.kernels.od.cut_structures import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
+from crowdveil.kernels.od.best_cut import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
 from crowdveil.kernels.od.refine_boxes import flows_of_boxes, refine_boxes
 from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
@@ -26,7 +26,7 @@ FIRST_SHARE = Fraction(4, 5)
 """Share of the budget that the partition may use before it is refined. Chosen on hours of taxi
 trips, with `MULTIPLIER_SHARE`: shares from 0.75 to 0.95 differ by 0.5 % with dyadic splits and by 2 % with the tree."""
 MULTIPLIER_SHARE = 0.8
-"""What a suppressed trip must save at least while cuts are compared, in parts of what it saves in the best partition."""
+"""Least cost that a suppressed trip must save while cuts are compared, as a share of its saving in the best partition."""
 
 
 class CutRows(NamedTuple):
@@ -70,9 +70,9 @@ class Refinement:
     k, least
         Smallest crowd, and fewest tiles of an area; 0 for any.
     objective
-        What is minimized.
+        The quantity to minimize.
     time_weight
-        What each time step after the first costs a trip.
+        Cost of each time step after the first for a trip.
     by_step
         Whether a box is published in each time step on its own, where it has k people.
     """
@@ -93,14 +93,14 @@ class Refinement:
         return cls(TilePlaces(*(frozen(c, np.int64) for c in columns)), k, least, objective)
 
     def with_time_weight(self, weight: Fraction) -> Refinement:
-        """Return it for boxes of several time steps, each of which after the first costs a trip so many tiles."""
+        """Return the refinement for boxes of several time steps, each of which after the first costs a trip some tiles."""
         if self.objective == "reconstruction":
             return self
         cost = frozen(weight.denominator * self.tiles.cost, np.int64)
         return replace(self, tiles=self.tiles._replace(cost=cost), time_weight=weight.numerator)
 
     def solve_step(self, data: Flows, step: int, boxes: BoxSpace, budget: int, *, left: bool) -> StepSolution:
-        """Find the best partition of a time step, cut its boxes again, and return what is published and, if wanted, left out."""
+        """Find the best partition of a time step, cut its boxes again, and return published boxes and, if wanted, the rest."""
         rows = CutRows.of(data, step, step + 1)
 
         def chosen(choice: Ints) -> StepSolution:
@@ -125,23 +125,23 @@ class Refinement:
         the result is cheaper than that cost.
         """
         # The search begins at no other step's multiplier: cuts depend on the multiplier that it finds.
-        whole = boxes.solve_for_budget(budget)
-        bound = whole.lower_bound(budget)
-        choice = boxes.improve(whole, budget).choice
+        first = boxes.solve_for_budget(budget)
+        bound = first.lower_bound(budget)
+        choice = boxes.improve(first, budget).choice
         before = boxes.cost_of(choice)
-        saved = 0.0 if whole.multiplier is None else max(float(whole.multiplier - boxes.lost_cost), 0.0)
+        saved = 0.0 if first.multiplier is None else max(float(first.multiplier - boxes.lost_cost), 0.0)
         after, found = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
         with suppress(InputError):  # areas with a largest size may need all of the budget
-            choice = boxes.solve(int(FIRST_SHARE * budget), whole.multiplier).choice
+            choice = boxes.solve(int(FIRST_SHARE * budget), first.multiplier).choice
             cost, other = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
             after, found = (cost, other) if cost < after else (after, found)
-        facts = gap_percent(after, bound), gap_percent(before, bound), as_figure(whole.multiplier)
+        facts = gap_percent(after, bound), gap_percent(before, bound), as_figure(first.multiplier)
         return found._replace(facts=np.array(facts))
 
     def _cut(
         self, rows: CutRows, boxes: BoxSpace, first: StepSolution, budget: int, saved: float, *, left: bool
     ) -> tuple[int, StepSolution]:
-        """Cut the boxes of a partition; return the cost of the result, and what is published and left out."""
+        """Cut the boxes of a partition; return the cost of the result, and its published boxes and rest."""
         scale = DEVIATION_SCALE if self.objective == "reconstruction" else 0
         rules = CutRules(
             self.k,
@@ -166,14 +166,14 @@ class Refinement:
         )
         tiles = tuple(frozen(a, np.int64) for a in sides)
         times = (frozen(a, np.int64) for a in (first.first, first.last))
-        held = flows_of_boxes(rows.offsets, rows.flows.destination, rows.time, *times, *tiles)
+        flows_of = flows_of_boxes(rows.offsets, rows.flows.destination, rows.time, *times, *tiles)
         steps = np.ones(len(first.origin), np.int64) if self.by_step else first.last - first.first
-        own = (*held, self.time_weight * (steps - 1), steps)
+        own = (*flows_of, self.time_weight * (steps - 1), steps)
         return BoxContents(*tiles, *(frozen(a, np.int64) for a in own))
 
 
 def _cut_areas(boxes: BoxSpace, first: StepSolution, pieces: Pieces, published: Ints) -> StepSolution:
-    """Return the pieces of boxes with areas of their own, and what is left out: parts of the map, and pieces that are cut off."""
+    """Return the pieces of boxes as areas, and the rest: other parts of the map, and pieces that are cut off."""
     ends = pieces.ends.reshape(-1, ENDS)[published]
     cut_off = pieces.left[: ENDS * pieces.counts[LEFTS]].reshape(-1, ENDS)
     sides = boxes.system.origins.regions, boxes.system.destinations.regions

@@ -19,7 +19,7 @@ from crowdveil.solve.od.dyadic_regions import DyadicRegions
 
 @dataclass(frozen=True)
 class AreaContent:
-    """What an area must contain at least.
+    """The least content of an area.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ _KM2_M2 = 1e6
 
 @dataclass(frozen=True)
 class RegionExtent(AreaContent):
-    """What a published area must contain, and how large it may be.
+    """The least content of a published area, and its largest size.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class RegionSide:
     regions
         The nodes of a tree, or rectangles.
     cost
-        What each costs a trip.
+        Cost of each for a trip.
     large_enough
         Whether each is large enough to be published; all that hold one that is are too.
     small_enough
@@ -173,10 +173,10 @@ class RegionSpace:
 
     def with_blocks(self, block: int) -> RegionSpace:
         """Return dyadic regions with the same numbers; those of at most `block` tiles are halved in one direction only."""
-        whole = self.origins.regions
-        if not isinstance(whole, DyadicRegions):
+        rectangles = self.origins.regions
+        if not isinstance(rectangles, DyadicRegions):
             raise TypeError("only rectangles are halved in several directions")
-        regions, used = whole.with_blocks(block)
+        regions, used = rectangles.with_blocks(block)
         large_enough = frozen(self.origins.large_enough & used, np.bool_)
         side = replace(self.origins, regions=regions, large_enough=large_enough)
         return RegionSpace(side, side)
@@ -221,7 +221,7 @@ def tile_cost(data: Flows, objective: Objective) -> Ints:
 
 
 def mean_hectares(data: Flows) -> float:
-    """Return what a tile of mean size costs a trip where areas are to be small."""
+    """Return the cost of a tile of mean size for a trip where areas count."""
     return float(_areas_m2(data, Option("objective", "area")).mean() / _HECTARE_M2)
 
 
@@ -243,7 +243,7 @@ def _joins(tree: Hierarchy) -> Ints:
 def join_table(join: Ints) -> tuple[Ints, Ints]:
     """Build the table in which the lowest common ancestor of two leaves is looked up.
 
-    `join` has the lowest common ancestor of each leaf and the next. In post-order ancestors have larger numbers, so that
+    `join` has the lowest common ancestor of each leaf and the next. In post-order ancestors have larger numbers, so
     of two leaves it is the largest between them: the table has the largest of 1, 2, 4, … in a row, one row after the other,
     and the second array the exponent of the longest row that fits into each length.
     """

@@ -74,14 +74,14 @@ def aggregate_small(release: FlowRelease, data: Flows, left: Left, k: int, repor
     kept = (crowd >= k) & (volume >= k) & large[small.area[example]]
     number = np.where(kept, np.cumsum(kept) - 1, -1)
 
-    held = release.intervals
-    times = _slots(release.step, *((None, None) if held is None else (held.first, held.last)))
+    intervals = release.intervals
+    times = _slots(release.step, *((None, None) if intervals is None else (intervals.first, intervals.last)))
     rows = _boxes(release.offsets, release.origin, release.destination, *times, np.full(len(release), -1))
     destination, offsets = left.destination[visited], np.searchsorted(visited, left.offsets)
     others = _boxes(offsets, small.area, destination, small.first, small.last, number[of_visited])
     groups = SmallGroups(*(frozen(column[example[kept]], np.int64) for column in small))
-    made_of = areas.offsets, areas.tiles
-    offsets, tiles = aggregated_tiles(groups, rows, others, *made_of, len(data.zones), reporting.include_empty)
+    tiles_of_areas = areas.offsets, areas.tiles
+    offsets, tiles = aggregated_tiles(groups, rows, others, *tiles_of_areas, len(data.zones), reporting.include_empty)
     large = reporting.content.areas_that_fit(data, offsets, tiles)
     taken, offsets = take_slices(offsets, np.flatnonzero(large))
     groups = SmallGroups(*(column[large] for column in groups))
@@ -99,7 +99,7 @@ def _slots(window: Ints, first: Ints | None, last: Ints | None) -> tuple[Ints, I
 
 def _boxes_of_flows(release: FlowRelease, data: Flows, left: Left, first: Ints, last: Ints) -> Ints:
     """Return the box that each flow lies in, -1 where it is published."""
-    none, held = np.zeros(len(left.origin), np.int64), release.intervals
+    none, spans = np.zeros(len(left.origin), np.int64), release.intervals
     as_rows = replace(
         release,
         offsets=left.offsets,
@@ -108,7 +108,7 @@ def _boxes_of_flows(release: FlowRelease, data: Flows, left: Left, first: Ints, 
         volume=none,
         people=none,
         state=none.astype(np.uint8),
-        intervals=None if held is None else replace(held, first=first, last=last),
+        intervals=None if spans is None else replace(spans, first=first, last=last),
     )
     return rows_met(data, as_rows)[0]
 
@@ -160,8 +160,8 @@ def _with_rows(
 def _with_areas(areas: Areas, offsets: Ints, tiles: Ints) -> tuple[Areas, Ints]:
     """Add the areas of aggregated destinations, equal ones once; return the number of each.
 
-    Of the areas that are there only single tiles are taken again: whether a larger one is there depends on other time steps,
-    and names must not.
+    Existing areas are used again only if they are single tiles: larger ones may come from other time steps, on which names must
+    not depend.
     """
     single = np.flatnonzero(areas.size == 1)
     number = {areas.tiles[areas.offsets[i] : areas.offsets[i] + 1].tobytes(): int(i) for i in single}

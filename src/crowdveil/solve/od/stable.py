@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil import engine
 from crowdveil.engine.progress import Progress
-from crowdveil.kernels.od.stable_boxes import fill_step
+from crowdveil.kernels.od.time_boxes import fill_step
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
 from crowdveil.model.flows import Flows
@@ -31,7 +31,6 @@ from crowdveil.solve.od.step_solver import (
     check_person_ids,
     summarize_figures,
 )
-from crowdveil.solve.od.summed_steps import sum_steps
 from crowdveil.solve.od.targets import summarize_gaps
 
 MAX_CHUNKS = 16
@@ -59,7 +58,7 @@ class StableProblem:
     k
         Smallest crowd.
     objective
-        What is minimized.
+        The quantity to minimize.
     max_suppressed
         From the volume of the time steps with at least k people, the trips of it that may be suppressed.
     refinement
@@ -80,7 +79,7 @@ class StableProblem:
         return BoxSpace.of(sum_steps(self.data), 0, self.system, self.k)
 
     def add_up(self, base: BoxSpace, steps: Ints) -> StepSums:
-        """Add up what each box publishes in some time steps, and what it costs."""
+        """Add up the published trips of each box in some time steps, and their cost."""
         regions = len(self.system.destinations.cost)
         keys = base.origin * regions + base.destination
         order = np.argsort(keys)
@@ -100,9 +99,15 @@ class StableProblem:
             fill_step(frozen(listed, np.int64), boxes, base.splits, volume, cells)
             total += volume
             if self.objective == "reconstruction":
-                held = np.flatnonzero(volume)
-                columns = (base.origin[held], base.destination[held], volume[held], volume[held], cells[held])
-                cost[held] += box_deviations(matrix, type(boxes)(*(frozen(c, np.int64) for c in columns)))
+                published = np.flatnonzero(volume)
+                columns = (
+                    base.origin[published],
+                    base.destination[published],
+                    volume[published],
+                    volume[published],
+                    cells[published],
+                )
+                cost[published] += box_deviations(matrix, type(boxes)(*(frozen(c, np.int64) for c in columns)))
         if self.objective != "reconstruction":
             sides = self.system.origins.cost[base.origin] + self.system.destinations.cost[base.destination]
             cost = sides * total
@@ -249,3 +254,25 @@ def _join(
     offsets = (p_offsets + l_offsets)[: len(classes) + 1] if len(classes) else np.zeros(1, np.int64)
     partition = BoxPartition(areas, by, classes, offsets, origin.astype(np.int32), destination.astype(np.int32))
     return partition, order < total
+
+
+def sum_steps(data: Flows) -> Flows:
+    """Return the flows of all time steps as those of one."""
+    n = len(data.zones)
+    keys, cell = np.unique(data.origin.astype(np.int64) * n + data.destination, return_inverse=True)
+    volume = np.zeros(len(keys), np.int64)
+    np.add.at(volume, cell, data.volume)
+    people, offsets, ids = volume, None, None
+    if data.person_ids is not None and data.person_offsets is not None:
+        span = int(data.person_ids.max(initial=0)) + 1
+        pairs = np.unique(cell[row_slices(data.person_offsets)] * span + data.person_ids)
+        ids, offsets = pairs % span, np.searchsorted(pairs // span, np.arange(len(keys) + 1))
+        people = np.diff(offsets)
+    elif data.k_unit == "trips":
+        people = np.zeros(len(keys), np.int64)
+        np.add.at(people, cell, data.people)
+    return replace(
+        data, t=np.zeros(1, np.int64), offsets=np.array([0, len(keys)]), origin=(keys // max(n, 1)).astype(np.int32),
+        destination=(keys % max(n, 1)).astype(np.int32), volume=volume, people=people, person_offsets=offsets, person_ids=ids,
+        weight=None if data.weight is None else np.zeros(len(keys), np.int64), distinct_people=None,
+    )  # fmt: skip

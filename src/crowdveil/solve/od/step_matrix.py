@@ -23,7 +23,7 @@ class Matrix:
     Attributes
     ----------
     system
-        The regions that it is to be cut into.
+        The regions that boxes are made of.
     offsets, leaving
         The rows of each origin tile, and the trips that leave it.
     destination
@@ -89,6 +89,13 @@ class Matrix:
         rows, offsets = take_slices(self.offsets, tiles)
         volume, crowd = (frozen(column[rows], np.int64) for column in (self.volume, self.crowd))
         return MatrixRows(frozen(offsets, np.int64), frozen(self.destination[rows], np.int32), volume, crowd)
+
+    def in_order_of_leaves(self, rows: MatrixRows) -> MatrixRows:
+        """Return rows with those of each origin in order of the leaves of their destinations."""
+        tree = self.system.destinations.tree
+        order = np.argsort(row_slices(rows.offsets) * tree.tiles + tree.tile_leaf[rows.tile], kind="stable")
+        volume, crowd = (frozen(column[order], np.int64) for column in (rows.volume, rows.crowd))
+        return MatrixRows(rows.offsets, frozen(rows.tile[order], np.int32), volume, crowd)
 
     @property
     def rows(self) -> MatrixRows:

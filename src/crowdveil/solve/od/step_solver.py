@@ -34,7 +34,7 @@ class StepSolution(NamedTuple):
     origin, destination, volume, crowd
         Regions, trips and crowd of the boxes that are published.
     left_origin, left_destination
-        Regions of the boxes that are not; empty unless small volumes are to be reported.
+        Regions of the boxes that are not; empty unless small volumes are reported.
     facts
         Numbers about the solution; which ones is the method's business.
     area_offsets, area_tiles
@@ -79,9 +79,9 @@ class StepRange:
     system
         Makes the regions, once for all steps.
     solver
-        From the regions the function that says what becomes of a step.
+        Makes the function that solves a step from the regions.
     reporting
-        What becomes of small volumes.
+        How small volumes are treated.
     summarize
         From the facts of all steps that have any, one row each, what the manifest says of them.
     """
@@ -225,7 +225,7 @@ def summarize_figures(figures: Floats | None, summarize: Callable[[Floats], dict
 
 
 def finish_release(data: Flows, release: FlowRelease, left: Left, k: int, reporting: Reporting) -> FlowRelease:
-    """Complete a release: aggregate small flows if wanted, and count what is suppressed in each step."""
+    """Complete a release: aggregate small flows if wanted, and count suppressed trips in each step."""
     if reporting.wanted:
         release = aggregate_small(release, data, left, k, reporting)
     release = with_exact_volumes(data, release).without_empty_rows()
@@ -260,12 +260,12 @@ def _own_areas(
     data: Flows, done: Sequence[StepSolution], published: tuple[Ints, Ints], left: tuple[Ints, Ints]
 ) -> tuple[Areas, tuple[Ints, Ints], tuple[Ints, Ints]]:
     """Return the areas of boxes that each step has made its own areas for, and which ones each of them has."""
-    held = [
+    tiles = [
         outcome.area_tiles[low:high].astype(np.int32)
         for outcome in done
         for low, high in pairwise(outcome.area_offsets)
     ]
-    areas, number = Areas.of_sets(data.zones, held)
+    areas, number = Areas.of_sets(data.zones, tiles)
     first = np.cumsum([0, *(max(len(outcome.area_offsets) - 1, 0) for outcome in done)])[:-1]
 
     def numbered(sides: tuple[Ints, Ints], name: str) -> tuple[Ints, Ints]:

@@ -100,7 +100,7 @@ class Targets:
             return lambda matrix: target_volumes(self.k, matrix.total)
         if self.wanted == "sample":
             found = self._from_sample(data, system)
-            # What worked for the sample may not for a thinner matrix: larger origins do.
+            # The target of the sample may be too small for a thinner matrix: larger origins work.
             return lambda matrix: [found, *(t for t in target_volumes(self.k, matrix.total) if t > found)]
         return lambda matrix: [float(self.wanted)]
 
@@ -166,7 +166,7 @@ def origins_near(matrix: Matrix, volume: float) -> Ints:
 def target_volumes(k: int, volume: int) -> list[float]:
     """List the target volumes to choose from: round numbers from k to the first above twice the volume of the matrix.
 
-    They do not depend on the volume itself, so that the one that is chosen, which is published, does not disclose it.
+    They do not depend on the volume itself: the chosen one, which is published, does not disclose it.
     """
     round_numbers = [x * 10**e for e in range(20) for x in _SERIES]
     return [

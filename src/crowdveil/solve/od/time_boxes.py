@@ -1,22 +1,38 @@
-"""Boxes over origin, destination and time that hold a crowd, and the best partition of a window into them."""
+"""Boxes over origin, destination and time that hold a crowd, the best partition of each window into them, and their release."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from crowdveil import engine
+from crowdveil.engine.progress import Progress
+from crowdveil.errors import InputError
 from crowdveil.kernels.od.partition import published_boxes
 from crowdveil.kernels.od.structures import ANY_CHOICE, BY_TIME, WHOLE, BoxArrays, Splits
 from crowdveil.kernels.od.time_boxes import find_in_part, link_parts
-from crowdveil.model.arrays import Ints, frozen, take_slices
+from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.flows import Flows
+from crowdveil.model.release import NOT_GIVEN, FlowRelease
 from crowdveil.solve.od.box_building import box_deviations, build_matrix_boxes, lost_cost_of
 from crowdveil.solve.od.boxes import BoxSpace, check_exact
+from crowdveil.solve.od.refinement import CutRows, Refinement
 from crowdveil.solve.od.region_space import Objective, RegionSpace
+from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import StepSolution
+from crowdveil.solve.od.step_solver import (
+    ALL_SUPPRESSED,
+    StepRange,
+    StepSolution,
+    check_person_ids,
+    join_solutions,
+    suppressed_volumes,
+)
+from crowdveil.solve.od.targets import summarize_gaps
 from crowdveil.solve.od.time_tree import TimeTree, TimeWindows
 
 _NONE = np.zeros(0, np.int64)
@@ -38,7 +54,7 @@ class AdaptiveProblem:
     k
         Smallest crowd.
     objective
-        What is minimized.
+        The quantity to minimize.
     """
 
     data: Flows
@@ -83,7 +99,7 @@ class _Builder:
         problem, tree = self.problem, self.tree
         low, high = problem.windows.steps_of(int(tree.first[node]), int(tree.last[node]))
         parts = [self.nodes[c] for c in tree.parts(node).tolist()]
-        held = [part for part in parts if len(part.number)]
+        with_boxes = [part for part in parts if len(part.number)]
         trips = [c for c in tree.parts(node).tolist() if problem.windows.steps_of(tree.first[c], tree.last[c])[1]]
         if low == high:
             self.nodes.append(_EMPTY)
@@ -96,7 +112,7 @@ class _Builder:
         if len(boxes.volume) == 0:
             self.nodes.append(_EMPTY)
             return
-        self._append(node, matrix, boxes, splits, held, divided=len(parts) > 0)
+        self._append(node, matrix, boxes, splits, with_boxes, divided=len(parts) > 0)
 
     def _append(
         self, node: int, matrix: Matrix, boxes: BoxArrays, splits: Splits, parts: list[_NodeBoxes], *, divided: bool
@@ -122,7 +138,7 @@ class _Builder:
         self.made += len(new)
 
     def _cost(self, matrix: Matrix, boxes: BoxArrays, steps: int) -> Ints:
-        """Return what it costs to publish each box of an interval of so many time steps."""
+        """Return the cost of publishing each box of an interval of a number of time steps."""
         if self.problem.objective == "reconstruction":
             return box_deviations(matrix, boxes, steps)
         system, weight = self.problem.system, self.problem.windows.step_weight
@@ -144,7 +160,7 @@ class _Builder:
         allowed[~(system.origins.small_enough[origin] & system.destinations.small_enough[destination])] -= WHOLE
         if len(roots) > 1:
             # A box of the whole window, which can only be split into its longest intervals.
-            whole = (
+            window = (
                 origin[roots[0]],
                 destination[roots[0]],
                 volume[roots].sum(),
@@ -152,7 +168,7 @@ class _Builder:
                 cost[roots].sum(),
             )
             origin, destination, volume, crowd, cost = (
-                np.append(c, x) for c, x in zip((origin, destination, volume, crowd, cost), whole, strict=True)
+                np.append(c, x) for c, x in zip((origin, destination, volume, crowd, cost), window, strict=True)
             )
             node, allowed = np.append(node, _NO_NODE), np.append(allowed, np.int8(BY_TIME))
             splits = _with_split(splits, roots)
@@ -252,8 +268,109 @@ class TimeBoxSpace(BoxSpace):
         # Parts of a box follow one another in time: the part that holds a linked box is the last that begins before it.
         covered = np.zeros(len(node), np.bool_)
         for at in range(len(split)):
-            mine = self.tree.first[node[part_offsets[at] : part_offsets[at + 1]]]
-            held = starts[link_offsets[at] : link_offsets[at + 1]]
-            covered[part_offsets[at] + np.searchsorted(mine, held, side="right") - 1] = True
+            parts_of_box = self.tree.first[node[part_offsets[at] : part_offsets[at + 1]]]
+            linked = starts[link_offsets[at] : link_offsets[at + 1]]
+            covered[part_offsets[at] + np.searchsorted(parts_of_box, linked, side="right") - 1] = True
         box = np.repeat(split, np.diff(part_offsets))
         return box[~covered], node[~covered]
+
+
+class AdaptiveRelease(NamedTuple):
+    """How a release with intervals is made.
+
+    How many trips of a volume may be suppressed, how small flows are reported, and how boxes are cut again, if they are.
+    """
+
+    max_suppressed: Callable[[int], int]
+    reporting: Reporting
+    refinement: Refinement | None = None
+
+
+def solve_adaptive(problem: AdaptiveProblem, wanted: AdaptiveRelease, progress: Progress) -> FlowRelease:
+    """Solve every window on its own, on the engine in use, and make one release of the results; see `as_steps`."""
+    check_person_ids(problem.data)
+    begin_near = len(problem.windows) > 1 and wanted.refinement is None
+    near = _multiplier_of_largest(problem, wanted) if begin_near else None
+
+    def solve(window: int) -> StepSolution:
+        try:
+            return solve_window(problem, wanted, window, near)
+        except InputError as error:
+            raise InputError(f"window {window + 1:,} of {len(problem.windows):,}", error.text) from None
+
+    done = engine.current().map(solve, len(problem.windows), progress)
+    found = [_in_order_of_time(StepSolution(*arrays)) for arrays in done]
+    steps = StepRange(problem.k, lambda: problem.system, lambda _: solve, wanted.reporting, _summarize)
+    return join_solutions(problem.data, steps, found, problem.system, problem.windows.intervals)
+
+
+def solve_window(
+    problem: AdaptiveProblem, wanted: AdaptiveRelease, window: int, near: Fraction | None = None
+) -> StepSolution:
+    """Find the best boxes of a window within its budget; the search for the multiplier begins at `near`."""
+    space = problem.space(window)
+    if space is None:
+        return ALL_SUPPRESSED
+    if wanted.refinement is not None:
+        return _refined(problem, wanted, window, space, wanted.refinement)
+    choice, gaps, _ = space.solve(wanted.max_suppressed(space.total), near)
+    return space.solution(choice, gaps, left=wanted.reporting.wanted)
+
+
+def _refined(
+    problem: AdaptiveProblem, wanted: AdaptiveRelease, window: int, space: TimeBoxSpace, refinement: Refinement
+) -> StepSolution:
+    """Find the best boxes of a window, and cut them again in space; pieces have the interval of their box."""
+    windows, left = problem.windows, wanted.reporting.wanted
+    slots = np.full(problem.data.steps, -1, np.int64)
+    slots[windows.step[windows.step >= 0]] = np.flatnonzero(windows.step >= 0)
+    low, high = windows.steps_of(int(windows.offsets[window]), int(windows.offsets[window + 1]))
+    rows = CutRows.of(problem.data, low, high, slots=slots)
+
+    def chosen(choice: Ints) -> StepSolution:
+        return space.solution(choice, (0.0, 0.0), left=left)
+
+    return refinement.solve(space, wanted.max_suppressed(space.total), rows, chosen, left=left)
+
+
+def _multiplier_of_largest(problem: AdaptiveProblem, wanted: AdaptiveRelease) -> Fraction | None:
+    """Return the multiplier of the window with most flows: the search begins there in all others, which have similar ones."""
+    windows = problem.windows
+    flows = []
+    for tree in windows.trees:
+        first, last = windows.steps_of(int(tree.first.min()), int(tree.last.max()))
+        flows.append(int(problem.data.offsets[last] - problem.data.offsets[first]))
+    try:
+        space = problem.space(int(np.argmax(flows)))
+        return None if space is None else space.solve_for_budget(wanted.max_suppressed(space.total)).multiplier
+    except InputError:
+        return None  # its own turn raises the error
+
+
+def _summarize(facts: Floats) -> dict[str, Any]:
+    return summarize_gaps(facts[:, 0], facts[:, 1])
+
+
+def _in_order_of_time(solution: StepSolution) -> StepSolution:
+    """Return the solution with its boxes by start and end."""
+    order = np.lexsort((solution.last, solution.first))
+    by_box = ("origin", "destination", "volume", "crowd", "first", "last")
+    return solution._replace(**{name: getattr(solution, name)[order] for name in by_box})
+
+
+def as_steps(data: Flows, release: FlowRelease, k: int) -> FlowRelease:
+    """Return the release with rows by time step where each interval is one time step; unchanged otherwise.
+
+    Trips with weights are rounded in each window, so that their rows keep their intervals.
+    """
+    slots = release.intervals
+    if slots is None or data.weight is not None or np.any(slots.steps > 1):
+        return release
+    step = np.searchsorted(data.t, slots.t)
+    order = np.argsort(step, kind="stable")
+    columns = {name: getattr(release, name)[order] for name in ("origin", "destination", "volume", "people", "state")}
+    by_step = replace(
+        release, t=data.t, offsets=np.searchsorted(step[order], np.arange(data.steps + 1)), intervals=None, figures=None,
+        suppressed=np.full(data.steps, NOT_GIVEN), **columns,
+    )  # fmt: skip
+    return by_step.with_suppressed(suppressed_volumes(data, by_step, k))

@@ -96,7 +96,7 @@ class TimeWindows:
     trees
         The tree of each window.
     step_weight
-        What each time step after the first costs a trip, in tiles.
+        Cost of each time step after the first for a trip, in tiles.
     """
 
     start: Ints
@@ -112,8 +112,8 @@ class TimeWindows:
     def of_steps(self, steps: int) -> Ints:
         """Return the window of each time step of the data, of which there are `steps`."""
         window = np.full(steps, -1, np.int64)
-        held = self.step >= 0
-        window[self.step[held]] = row_slices(self.offsets)[held]
+        known = self.step >= 0
+        window[self.step[known]] = row_slices(self.offsets)[known]
         return window
 
     def intervals(self, first: Ints, last: Ints) -> Intervals:
@@ -122,9 +122,9 @@ class TimeWindows:
 
     def steps_of(self, first: int, last: int) -> tuple[int, int]:
         """Return the time steps of the data in a range of slots, half-open."""
-        held = self.step[first:last]
-        held = held[held >= 0]
-        return (int(held[0]), int(held[-1]) + 1) if len(held) else (0, 0)
+        steps = self.step[first:last]
+        steps = steps[steps >= 0]
+        return (int(steps[0]), int(steps[-1]) + 1) if len(steps) else (0, 0)
 
 
 def time_windows(data: Flows, longest_s: int, weight: Fraction) -> TimeWindows:

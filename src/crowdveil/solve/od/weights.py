@@ -1,4 +1,4 @@
-"""Weights of trips: added up exactly, and rounded to whole trips once for what is published.
+"""Weights of trips: added up exactly, and rounded to whole trips once, when they are published.
 
 A time step is rounded so that sums stay right: the volumes up to any row, in the order of the step, are those of their weights,
 rounded. So no row is off by a whole trip, and no time step by more than half of one (bucket rounding, as matrix tools call it).
@@ -70,8 +70,8 @@ def weight_of_steps(data: Flows) -> Ints:
 def rounded_within_budget(whole: Ints, rest: Ints, chosen: Ints, offsets: Ints, trips: Ints, exact: Ints) -> Ints:
     """Return whole trips of rows, in each time step at least as many as their flows have (`chosen`), as far as that is possible.
 
-    Of a time step whose weight (`exact`, in units) is rounded down to its `trips` it is one more, since the budget is a share of
-    the weight. No row is rounded by a whole trip, and no time step has more than its trips in rows.
+    A time step whose weight (`exact`, in units) is rounded down to its `trips` gets one more, since the budget is a share of the
+    weight. No row is rounded by a whole trip, and no time step has more than its trips in rows.
     """
     volume = rounded(whole, rest, offsets)
     lost = (volume == 0) & (chosen > 0)

@@ -34,12 +34,12 @@ START_SHARE = 0.8
 """Share of one member in the start of a composed trajectory, where the mean has the rest: starts that are all means move to the
 middle of the data, and a start that is a member's own would be exact."""
 DECIMALS = 5
-"""Of published degrees that are no original position: about a meter."""
+"""Decimals of published degrees that are no original position: about a meter."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupTrajectories:
-    """Trajectories that stand for groups, as `Trajectories` has them."""
+    """Trajectories that stand for groups; columns as in `Trajectories`."""
 
     lon: Floats
     lat: Floats
@@ -58,7 +58,7 @@ class Aggregation:
     make
         (data, distance, members, offsets, means of the groups) → a trajectory for each group.
     summary
-        What it is, in one sentence.
+        A description in one sentence.
     original_points
         Whether it publishes points of members. Not for segments: both halves of a cut trajectory have the point of the cut,
         so that copies of it link them.
@@ -169,7 +169,7 @@ def _closest_locations(
     if isinstance(distance, SpatioTemporal) and len(data):
         weight = distance.weight * float(distance.speed.mean())
     rows = nearest_points(members, offsets, *distance.paths.points, *plane_paths(data, mean).points, weight)
-    # Points of several members come in an order of their own: the times are those of the mean, which rise.
+    # Times of points of several members need not rise; those of the mean do.
     return GroupTrajectories(data.lon[rows], data.lat[rows], mean.t, mean.offsets)
 
 

@@ -72,7 +72,7 @@ class ClusteringKind:
     make
         problem → the group of each trajectory, with numbers from 0, or -1. Each group must have k people: releases are checked.
     summary
-        What it is, in one sentence.
+        A description in one sentence.
     distances
         Names of the distances that it takes; all where there are none.
     """

@@ -10,6 +10,7 @@ import shapely
 
 from crowdveil import engine
 from crowdveil.kernels.trajectory.path_legs import always, sometime
+from crowdveil.kernels.trajectory.spatiotemporal import SURE, SURE_M
 from crowdveil.model.arrays import Floats, Ints, require, row_slices, take_slices
 from crowdveil.solve.trajectory.distances import Paths
 
@@ -17,8 +18,6 @@ BLOCK = 16
 """Questions of one task."""
 PIECE = 8
 """Largest number of consecutive legs in one box."""
-SURE, SURE_M = 1 + 1e-9, 1e-6
-"""Boxes around circles are this much wider, so that rounding leaves no leg out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +102,8 @@ class PathTree:
         wide = radius * SURE + SURE_M
         which, piece = self.boxes.query(shapely.box(x - wide, y - wide, x + wide, y + wide))
         first, last = self.legs[self.pieces[piece], 2], self.legs[self.pieces[piece + 1] - 1, 5]
-        there = (first <= end[which]) & (last >= begin[which])
-        which, piece = which[there], piece[there]
+        meets = (first <= end[which]) & (last >= begin[which])
+        which, piece = which[meets], piece[meets]
         rows, ends = take_slices(self.pieces, piece)
         which = np.repeat(which, np.diff(ends))
         met = sometime(self.legs, rows, which, *asked)

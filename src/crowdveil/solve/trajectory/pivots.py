@@ -1,7 +1,7 @@
 """Clusters of near trajectories: repeatedly the tightest cluster around one of a few pivots across the data.
 
 Nearly no distance is computed to the end: boxes around parts of trajectories show of most that they are too far to be in a
-cluster that could be the tightest. What is found is what all distances would give, on any number of threads.
+cluster that could be the tightest. The result is that of all distances, on any number of threads.
 """
 
 from __future__ import annotations
@@ -17,8 +17,13 @@ import numpy as np
 from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.engine.threads import thread_count
 from crowdveil.errors import InputError, Option
-from crowdveil.kernels.trajectory.frechet_manhattan import nearest_paths
-from crowdveil.kernels.trajectory.frechet_manhattan_bounds import distance_lower_bounds, outer, sketch_distances, sliced
+from crowdveil.kernels.trajectory.frechet_manhattan import (
+    distance_lower_bounds,
+    nearest_paths,
+    outer,
+    sketch_distances,
+    sliced,
+)
 from crowdveil.kernels.trajectory.spatiotemporal import nearest_people
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.solve.trajectory.distances import FrechetManhattan
@@ -130,8 +135,8 @@ class _Round:
     taken
         Who is in a cluster already.
     known
-        What the squares of the distances to the nearest people are sure to sum up to around each, or 0. That never gets less,
-        since fewer and fewer are left; the sum over all members may, where people have several trajectories.
+        A lower bound of the sum of squared distances to the nearest people around each, or 0. It never gets less, since fewer and
+        fewer are left; the sum over all members may, where people have several trajectories.
     found
         The last cluster that was found around some, and its sum of squares: it is the same as long as all members are left.
     """
@@ -148,7 +153,7 @@ class _Round:
         """Return the tightest of the clusters around pivots, the first of equal ones: its pivot, and its members, rising."""
         pivots = self._pivots(alive, first)
         rough = [self._sketched(i, alive) for i in pivots]
-        # Those that look tight come first: the others are mostly given up early then. The order is no part of what is found.
+        # Those that look tight come first: the others are mostly given up early then. The order does not change the result.
         near = min(self.clustering.k, len(alive)) - 1
         order = np.argsort([np.sort(np.partition(row, near)[: near + 1] ** 2).sum() for row in rough], kind="stable")
         least = [min((self.found[i][0] for i in pivots if self._as_before(i)), default=np.inf)]
@@ -215,14 +220,14 @@ class _Round:
     def _exact_path(self, alive: Ints, first: int, last: int, wanted: int) -> list[int]:
         """Return the path with the least sum of squares; a trajectory that it comes by twice is one pivot."""
         squares = self.clustering.all_squares[np.ix_(alive, alive)]
-        cost, came = squares[int(np.flatnonzero(alive == first)[0])], []
+        cost, predecessors = squares[int(np.flatnonzero(alive == first)[0])], []
         for _ in range(wanted - 2):
             ways = cost[:, None] + squares
-            came.append(np.argmin(ways, axis=0))
+            predecessors.append(np.argmin(ways, axis=0))
             cost = np.min(ways, axis=0)
         at = int(np.flatnonzero(alive == last)[0])
         way = [last]
-        for before in reversed(came):
+        for before in reversed(predecessors):
             at = int(before[at])
             way.append(int(alive[at]))
         return list(dict.fromkeys([first, *reversed(way)]))

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels.trajectory.stays import stays
+from crowdveil.kernels.trajectory.path_legs import stays
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.time_axis import DAY_S, hour_of_week
 from crowdveil.model.trajectories import Trajectories
@@ -70,7 +70,7 @@ def _mean(values: Floats) -> float:
 def home_work(data: Trajectories, wall: Ints) -> TripEnds:
     """Return one trip for each person with a home and a workplace: where most nights and most working days are spent.
 
-    `wall` has the local time of each point. A place is a cell of about 100 m; days are counted, not points, so that a phone
+    `wall` has the local time of each point. A place is a cell of about 100 m; days are counted, not points, so a phone
     that is used more often does not weigh more. Ties are decided by the cell. A home is seen on at least two days, and so is a
     workplace.
     """

@@ -38,7 +38,7 @@ def tiles_of(data: Trajectories, tile_size_m: float) -> tuple[Zones, Indices]:
 def merged_tiles(zones: Zones, tile: Indices, level: Ints, least: int) -> Ints:
     """Return the area of each point: tiles of a grid with fewer than `least` points at a level join a neighbor of that level.
 
-    Of the four neighbors that with most points; where inside its tile a point lies does not matter. Tiles that join one another
+    It joins the neighbor with most points of the four; positions inside a tile do not matter. Tiles that join one another
     are one area, also by way of others. The same tile at two levels is in two areas.
     """
     from scipy.sparse import coo_array
@@ -51,7 +51,7 @@ def merged_tiles(zones: Zones, tile: Indices, level: Ints, least: int) -> Ints:
     if len(levels) * high * wide >= 2**63:
         raise InputError(
             Option("tile_size_m"),
-            "there are more tiles and levels of time than can be numbered. Choose larger tiles or a longer time interval.",
+            "occupied are more tiles and levels of time than can be numbered. Choose larger tiles or a longer time interval.",
         )
     place = (rank * high + zones.row[tile] + 1) * wide + zones.column[tile] + 1
     cell, of_point, n = np.unique(place, return_inverse=True, return_counts=True)
@@ -59,8 +59,8 @@ def merged_tiles(zones: Zones, tile: Indices, level: Ints, least: int) -> Ints:
     best, most = np.full(len(small), -1), np.zeros(len(small), np.int64)
     for step in (-1, 1, -wide, wide):
         other = np.searchsorted(cell, cell[small] + step)
-        there = np.flatnonzero(cell[np.minimum(other, len(cell) - 1)] == cell[small] + step)
-        more = there[n[other[there]] > most[there]]
+        occupied = np.flatnonzero(cell[np.minimum(other, len(cell) - 1)] == cell[small] + step)
+        more = occupied[n[other[occupied]] > most[occupied]]
         best[more], most[more] = other[more], n[other[more]]
     joins = best >= 0
     edges = coo_array((np.ones(int(joins.sum()), np.int8), (small[joins], best[joins])), shape=(len(cell), len(cell)))
@@ -126,7 +126,7 @@ def remove_rare_visits(visits: Visits, k: int, knowledge: int, progress: Progres
         rounds = 0
         while changed:
             visits, moved, changed = _break_rare(visits, k, size)
-            place = np.append(moved, -1)[place]  # what is gone, -1, stays so
+            place = np.append(moved, -1)[place]  # removed visits, -1, stay removed
             rounds += changed
         quiet = 1 if rounds else quiet + 1
         furthest = max(furthest, quiet)

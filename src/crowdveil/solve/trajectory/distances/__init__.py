@@ -10,9 +10,8 @@ from crowdveil.engine import extensions
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.base import Distance, DistanceKind, Paths, many_to_many
 from crowdveil.solve.trajectory.distances.contemporaries import Contemporaries
-from crowdveil.solve.trajectory.distances.frechet_manhattan import FrechetManhattan
+from crowdveil.solve.trajectory.distances.coupled import FrechetManhattan, Warped
 from crowdveil.solve.trajectory.distances.spatiotemporal import SpatioTemporal, published_weight, time_weight
-from crowdveil.solve.trajectory.distances.warped import Warped
 
 __all__ = [
     "DISTANCES",

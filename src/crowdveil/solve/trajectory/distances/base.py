@@ -26,7 +26,7 @@ class Paths:
     offsets: Ints
 
     def __post_init__(self) -> None:
-        """Make the arrays read-only: kernels are compiled once for those, and again for writable ones."""
+        """Make the arrays read-only."""
         freeze_columns(self)
 
     @classmethod
@@ -93,7 +93,7 @@ class DistanceKind:
     make
         (paths, what time counts) → the distance; only the spatio-temporal one looks at the latter.
     summary
-        What it is, in one sentence.
+        A description in one sentence.
     aliases
         Names in papers.
     """

@@ -67,13 +67,13 @@ class Contemporaries:
         n = len(self.paths)
         x, y, t, offsets = self.paths.points
         first = apart_from(*path, x, y, t, offsets)
-        there = np.flatnonzero(np.isfinite(first))
-        if len(there) == 0:
+        reached = np.flatnonzero(np.isfinite(first))
+        if len(reached) == 0:
             return np.full(len(to), np.inf)
-        row = csr_array((first[there], there.astype(np.int32), np.array([0, len(there)], np.int32)), shape=(1, n))
+        row = csr_array((first[reached], reached.astype(np.int32), np.array([0, len(reached)], np.int32)), shape=(1, n))
         graph = vstack([self.graph, row], format="csr")
         graph.resize((n + 1, n + 1))
-        # No way from it comes back to it, so that its edges are needed in one direction only.
+        # No way from it comes back to it, so its edges are needed in one direction only.
         found: Floats = dijkstra(graph, indices=n)[to]
         return found
 

@@ -105,8 +105,8 @@ class NearestNeighbors:
 def largest(distance: Distance, progress: Progress = no_progress) -> tuple[float, bool]:
     """Return the largest finite distance between two trajectories of a data set, and whether it is sure to be the largest.
 
-    It is exact with the spatio-temporal distance, by bounds, and with few trajectories. Otherwise it is what is found by going
-    to the farthest trajectory from the last one some times, which may be less.
+    It is exact with the spatio-temporal distance, by bounds, and with few trajectories. Otherwise the search goes to
+    the farthest trajectory from the last one a few times, and may find less.
     """
     n = len(distance.paths)
     if n < 2:

@@ -10,7 +10,7 @@ import shapely
 
 from crowdveil.kernels.trajectory.mdav_tree import build, time_shares
 from crowdveil.kernels.trajectory.spatiotemporal import distances, mean_speeds
-from crowdveil.kernels.trajectory.structures import Metric, TrajectoryTree
+from crowdveil.kernels.trajectory.structures import Metric, Points, TrajectoryTree
 from crowdveil.model.arrays import Floats, Ints, frozen, take_slices
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.distances.base import Paths
@@ -56,23 +56,19 @@ class SpatioTemporal:
 
     def between(self, path: tuple[Floats, Floats, Floats], to: Ints) -> Floats:
         """Return distances from any path to trajectories of the data."""
-        own = mean_speeds(*path, frozen([0, len(path[0])], np.int64))[0]
-        return self._distances(path, float(own), to)
+        own = Points(*path, np.array([0, len(path[0])]))
+        return distances(own, mean_speeds(*own)[0], to, self.paths.points, self.speed, self.weight)
 
     def from_one(self, i: int, to: Ints) -> Floats:
         """Return distances from a trajectory of the data to others."""
-        return self._distances(self.paths.one(i), float(self.speed[i]), to)
+        own = Points(*self.paths.one(i), np.array([0, self.paths.offsets[i + 1] - self.paths.offsets[i]]))
+        return distances(own, self.speed[i], to, self.paths.points, self.speed, self.weight)
 
     def from_many(self, those: Ints, to: Ints) -> Floats:
         """Return distances from trajectories of the data to others, a row for each of `those`."""
         found = np.empty((len(those), len(to)), np.float64)
         for row, i in enumerate(those.tolist()):
             found[row] = self.from_one(i, to)
-        return found
-
-    def _distances(self, path: tuple[Floats, Floats, Floats], own_speed: float, to: Ints) -> Floats:
-        found = np.empty(len(to), np.float64)
-        distances(*path, own_speed, to, self.paths.points, self.speed, self.weight, found)
         return found
 
 

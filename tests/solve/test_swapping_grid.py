@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crowdveil.model.arrays import row_slices
-from crowdveil.solve.trajectory import spacetime
-from crowdveil.solve.trajectory.spacetime import build_grid
+from crowdveil.solve.trajectory import swapping
+from crowdveil.solve.trajectory.swapping import build_grid
 
 points = st.lists(st.tuples(st.integers(-900, 900), st.integers(-900, 900), st.integers(-500, 500)), max_size=25)
 
@@ -19,7 +19,7 @@ def test_points_that_are_near_are_in_neighboring_cells(
     x, y, t = (np.array([p[i] for p in points], np.int64) for i in range(3))
     with pytest.MonkeyPatch.context() as patch:
         if few:
-            patch.setattr(spacetime, "_MAX_CELLS", 5000)  # cells must be made larger then
+            patch.setattr(swapping, "_MAX_CELLS", 5000)  # cells must be made larger then
         grid = build_grid(x.astype(float), y.astype(float), t, meters, seconds)
     assert sorted(grid.order.tolist()) == list(range(len(points)))
     cell_of = row_slices(grid.cell_offsets)

@@ -15,7 +15,7 @@ from crowdveil.kernels._types import Floats, Ints, Mask
 
 NONE = 2**62
 AT_LEAST, WITHIN, PROPORTION, IN_ORDER = 0, 1, 2, 3
-"""Each place as often as it is named; each with its value up to a tolerance; with values in the same proportions, up to a
+"""Each place at least as often as it is named; each with its value up to a tolerance; values in the same proportions, up to a
 tolerance; or one after the other.
 """
 
@@ -86,8 +86,8 @@ def _search(
 ) -> tuple[int, int]:  # fmt: skip
     """Return the smallest crowd of a target, and how many choices were looked at; rare places come first.
 
-    Of equal places the first one that is left is chosen (`before`: the last one of equal places): who has a later one has that,
-    too.
+    Of equal places the first one that is left is chosen (`before`: the last equal place before each): who matches a later one
+    matches that, too.
     """
     n = len(places)
     length, start, cursor = (
@@ -149,7 +149,7 @@ def _keep(
 ) -> int:  # fmt: skip
     """Keep the units that have one more known place, of a list or (length -1) of all; return how many there are.
 
-    In order: the units that are there at or after the places where they are now (`after`), and put them behind it.
+    In order: the units that have it at or after their current place (`after`), which then moves behind it.
     """
     low, high = candidates.place_offsets[place], candidates.place_offsets[place + 1]
     kept = 0
@@ -160,11 +160,11 @@ def _keep(
             q, now = low + np.searchsorted(candidates.unit[low:high], who[c]), after[c]
             if q == high or candidates.unit[q] != who[c]:
                 continue
-        there, fits = candidates.value[q], True
+        own, fits = candidates.value[q], True
         if kind == AT_LEAST:
-            fits = there >= times
+            fits = own >= times
         elif kind == WITHIN:
-            fits = there - there * tolerance <= known <= there + there * tolerance
+            fits = own - own * tolerance <= known <= own + own * tolerance
         elif kind == IN_ORDER:
             first, last = candidates.first[q], candidates.first[q + 1]
             at = first + np.searchsorted(candidates.position[first:last], now)
@@ -203,8 +203,8 @@ def _alike_in(
             other[d] = candidates.value[low + np.searchsorted(candidates.unit[low:high], who[c])]
         greatest, fits = other.max(), True
         for d in range(len(places)):
-            mine, theirs = own[d] / most, other[d] / greatest
-            fits = fits and theirs - theirs * tolerance <= mine <= theirs + theirs * tolerance
+            known, candidate = own[d] / most, other[d] / greatest
+            fits = fits and candidate - candidate * tolerance <= known <= candidate + candidate * tolerance
         if fits:
             alike[kept] = who[c]
             kept += 1
@@ -217,15 +217,15 @@ def _labels_of(who: Ints, length: int, wanted: int, candidates: Candidates, seen
 
     The last place of `seen` counts the calls, the others are when each label was seen last.
     """
-    there, count = wanted < 0, 0
+    found, count = wanted < 0, 0
     seen[-1] += 1
     for c in range(length):
         whose = candidates.label[who[c]]
-        there = there or whose == wanted
+        found = found or whose == wanted
         if seen[whose] != seen[-1]:
             seen[whose] = seen[-1]
             count += 1
-    return count if there else 0
+    return count if found else 0
 
 
 @kernel

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.kernels._jit import kernel
+from crowdveil.kernels._jit import grow, kernel
 from crowdveil.kernels._types import Ints
-from crowdveil.kernels.growable import grow
 
 SOURCE_EXHAUSTED, SINK_EXHAUSTED = -2, -3
 _NO_EDGE = -1

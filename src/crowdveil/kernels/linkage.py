@@ -1,4 +1,4 @@
-"""The path that runs nearest to each of some trajectories, and the points that come near one of them."""
+"""The published path that runs nearest to each of some trajectories."""
 
 from __future__ import annotations
 
@@ -7,41 +7,7 @@ import math
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Floats, Ints, Mask
-
-_ONE, _TWO, _THREE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0x165667B19E3779F9)
-_SHIFT, _MIDDLE = np.uint64(40), 1 << 20
-_SLACK = 1 + 1e-6
-"""Cells are larger than the distance by more than what is rounded."""
-
-
-@kernel
-def _place(column: int, row: int, slab: int, size: int) -> int:
-    """Return the place of a cell in a table of a power of two of places."""
-    mixed = np.uint64(column) * _ONE + np.uint64(row) * _TWO + np.uint64(slab) * _THREE
-    return int((mixed ^ (mixed >> _SHIFT)) & np.uint64(size - 1))
-
-
-@kernel
-def mark_near(
-    rows: Ints, x: Floats, y: Floats, t: Ints, start: int, meters: float, seconds: int, marked: Mask, near: Mask
-) -> None:
-    """Mark in `near` the points that may be within some meters and seconds of one of `rows`: all of those, and few others.
-
-    No time is before `start`. `marked` is an empty table of a power of two of places for cells near those points; two cells may
-    share a place.
-    """
-    in_space, in_time, size = 1 / (meters * _SLACK), 1 / (seconds * _SLACK), len(marked)
-    for i in rows:
-        column, row = int(x[i] * in_space + _MIDDLE), int(y[i] * in_space + _MIDDLE)
-        slab = int((t[i] - start) * in_time) + 1
-        for c in range(column - 1, column + 2):
-            for r in range(row - 1, row + 2):
-                for s in range(slab - 1, slab + 2):
-                    marked[_place(c, r, s, size)] = True
-    for i in range(len(x)):
-        column, row = int(x[i] * in_space + _MIDDLE), int(y[i] * in_space + _MIDDLE)
-        near[i] = marked[_place(column, row, int((t[i] - start) * in_time) + 1, size)]
+from crowdveil.kernels._types import Floats, Ints
 
 
 @kernel

@@ -9,8 +9,8 @@ from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crowdveil.methods.trajectory.segment_microaggregation import cut_at_multiples
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.solve.trajectory.segments import cut_at_multiples
 from crowdveil.testing import trajectories
 
 Point = tuple[float, float, int]

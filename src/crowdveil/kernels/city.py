@@ -6,12 +6,34 @@ Nothing is random in here: every chance is a number in [0, 1) that the caller dr
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import AnyArray
-from crowdveil.kernels.synth.structures import GravityTables
+from crowdveil.kernels._types import AnyArray, Floats, Indices, Ints
+
+
+class GravityTables(NamedTuple):
+    """A table to draw destinations by attraction and distance.
+
+    Attributes
+    ----------
+    block
+        The block of each tile.
+    first, tile, share
+        The tiles of block b are tile[first[b]:first[b + 1]]; `share` is their running share of its attraction.
+    keep, alias
+        Alias tables, one row for each block of origin.
+    """
+
+    block: Indices
+    first: Ints
+    tile: Indices
+    share: Floats
+    keep: AnyArray
+    alias: AnyArray
+
 
 HOME_TO_WORK = 0
 WORK_TO_HOME = 1
@@ -79,7 +101,7 @@ def gravity_draw(place: int, chance: float, tables: GravityTables) -> int:
     scaled = chance * n
     column = min(int(scaled), n - 1)
     rest, stay = scaled - column, keep[row, column]
-    # What is left of the chance after a decision is again even in [0, 1), so one number serves all three choices.
+    # The rest of the chance after a decision is again even in [0, 1), so one number serves all three choices.
     if rest < stay:
         rest /= stay
     else:
@@ -161,12 +183,12 @@ def drive(
             blocks = int(np.ceil((abs(leg_x) + abs(leg_y)) / block_m))
             for b in range(blocks):
                 f, g = b / blocks, (b + 1) / blocks
-                took = block_seconds(x + f * leg_x, y + f * leg_y, x + g * leg_x, y + g * leg_y, pace[i], reach_m)
-                while point < end and elapsed[point] <= clock + took:
-                    h = f + (g - f) * (elapsed[point] - clock) / took
+                duration = block_seconds(x + f * leg_x, y + f * leg_y, x + g * leg_x, y + g * leg_y, pace[i], reach_m)
+                while point < end and elapsed[point] <= clock + duration:
+                    h = f + (g - f) * (elapsed[point] - clock) / duration
                     at_x[point], at_y[point] = x + h * leg_x, y + h * leg_y
                     point += 1
-                clock += took
+                clock += duration
         seconds[i] = clock
         # Moments are whole seconds and the arrival need not be: what comes after it stands at the destination.
         while point < end:

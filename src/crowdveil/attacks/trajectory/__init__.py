@@ -1,1 +1,0 @@
-"""Attack trajectories with background knowledge of locations; one file for each adversary."""
