@@ -14,9 +14,10 @@ from crowdveil.io.cropping import crop_zones, parse_crop
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns, by_role, find_od_columns, refuse_unread_volumes
-from crowdveil.io.od_grouping import FlowGrouping, regroup, to_flows
+from crowdveil.io.od_grouping import FlowGrouping, group_in_memory, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.omx import is_omx, read_omx
+from crowdveil.io.person_ids import count_case_variants, note_case_variants
 from crowdveil.io.source import open_source
 from crowdveil.io.stations import station_zones
 from crowdveil.io.tiling import Tiling, by_coordinates, usable_coordinates, zones_for
@@ -163,8 +164,10 @@ def read_trips(
     known, final = reader.names.finish()
     o, d = (table[c].to_numpy() for c in "od")
     columns_of = set(table.column_names)
-    person = encode_ids(table["person"])[0] if "person" in columns_of else None
-    reader.count_people()
+    person = None
+    if "person" in columns_of:
+        person, ids, _ = encode_ids(table["person"])
+        note_case_variants(count_case_variants(ids), found.user, notes)
     return Trips(
         known,
         o if final is None else final[o],
@@ -190,7 +193,7 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
         if reasons:
             raise InputError("trips", f"some weights {reasons[0]}. Give weights inside these bounds.")
         columns["weight"] = to_weight_units(trips.weight)
-    grouped = regroup(pa.table(columns), members=members, threads=None)
+    grouped = group_in_memory(pa.table(columns), members=members)
     return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
 
 

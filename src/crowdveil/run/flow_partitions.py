@@ -360,8 +360,7 @@ class LocalPartitions(PartitionedFlows):
         step_s = None if grouping.steps is None else grouping.steps.step_s
         step_s = shortest_step(self.starts, reader.tz) if grouping.own_steps else step_s
         frame = frame_of(self.rows.zones, reading, reader.columns, step_s)
-        people = None if reader.columns.user is None else reader.count_people()
-        self.frame = replace(frame, distinct_people=people)
+        self.frame = replace(frame, distinct_people=grouping.people)
         return self.frame
 
     def count_people(self) -> int | None:
