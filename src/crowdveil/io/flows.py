@@ -19,9 +19,8 @@ from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.omx import is_omx, read_omx
 from crowdveil.io.person_ids import count_case_variants, note_case_variants
 from crowdveil.io.source import open_source
-from crowdveil.io.stations import station_zones
-from crowdveil.io.tiling import Tiling, by_coordinates, usable_coordinates, zones_for
-from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.tiling import Tiling, by_coordinates, station_zones, usable_coordinates, zones_for
+from crowdveil.io.times import TimeForm
 from crowdveil.io.values import encode_ids, find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows

@@ -18,12 +18,13 @@ from crowdveil.io.person_ids import (
     refuse_other_spelling,
 )
 from crowdveil.io.source import Source
-from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import (
     FAR_TIME,
     FIX_TIMES,
+    TimeForm,
     far_reason,
     far_years,
+    learned_form,
     mixed_zones,
     note_assumed_zone,
     note_clock_changes,

@@ -23,7 +23,7 @@ from crowdveil.io.columns import (
 )
 from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
-from crowdveil.io.geojson_reader import read_geojson
+from crowdveil.io.geojson import read_geojson
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import refuse_other_spelling
 from crowdveil.io.source import Source, from_pandas, open_source

@@ -20,18 +20,28 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, NAMED, OdColumns, by_role, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_rows import zones_named
 from crowdveil.io.source import Source
-from crowdveil.io.stations import MAX_POSITIONS, positions, station_columns, zones_of_positions
 from crowdveil.io.tiling import (
+    MAX_POSITIONS,
     PointCover,
     Tiling,
     by_coordinates,
     find_cover,
     given_zones,
+    positions,
+    station_columns,
     usable_coordinates,
     zones_covering,
+    zones_of_positions,
 )
-from crowdveil.io.time_forms import TimeForm, learned_form
-from crowdveil.io.times import mixed_zones, note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
+from crowdveil.io.times import (
+    TimeForm,
+    learned_form,
+    mixed_zones,
+    note_assumed_zone,
+    note_clock_changes,
+    read_seconds,
+    refuse_spread,
+)
 from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Sent
 from crowdveil.model.flows import Flows

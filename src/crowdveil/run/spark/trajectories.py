@@ -25,9 +25,16 @@ from crowdveil.io.person_ids import count_case_variants, id_type, note_case_vari
 from crowdveil.io.release_folder import file_system
 from crowdveil.io.release_writer import area_features, area_properties
 from crowdveil.io.source import Source
-from crowdveil.io.time_forms import TimeForm, learned_form
-from crowdveil.io.times import far_reason, mixed_zones, note_assumed_zone, note_clock_changes, refuse_spread
-from crowdveil.io.trajectory_points import (
+from crowdveil.io.times import (
+    TimeForm,
+    far_reason,
+    learned_form,
+    mixed_zones,
+    note_assumed_zone,
+    note_clock_changes,
+    refuse_spread,
+)
+from crowdveil.io.trajectories import (
     INCOMPLETE_TRAJECTORY,
     PointColumns,
     find_point_columns,
