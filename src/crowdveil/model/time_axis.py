@@ -64,8 +64,13 @@ def period_seconds(text: str) -> int:
 
 
 def shortest_step(t: Ints, tz: str) -> int:
-    """Return the length of time steps that flows name by their starts: the shortest difference on the clock, or an hour."""
-    apart = np.diff(np.unique(Clock(tz).to_wall(t)))
+    """Return the length of time steps that flows name by their starts: the shortest difference on the clock, or an hour.
+
+    Where clocks go forward, they skip whole steps that are as long as the change or shorter, and show more than one step.
+    """
+    starts = np.unique(t)
+    elapsed, shown = np.diff(starts), np.diff(Clock(tz).to_wall(starts))
+    apart = np.where(2 * elapsed <= shown, elapsed, shown)[shown > 0]
     return int(apart.min()) if len(apart) else HOUR_S
 
 
