@@ -41,11 +41,6 @@ class Crop:
     box: Box | None = None
     window: tuple[int, int] | None = None
 
-    @property
-    def active(self) -> bool:
-        """Return whether anything may be left out."""
-        return self != EVERYTHING
-
     def outside(self, lon: Floats, lat: Floats) -> Mask:
         """Return which points lie outside of the box."""
         return np.zeros(len(lon), np.bool_) if self.box is None else ~in_box(self.box, lon, lat)

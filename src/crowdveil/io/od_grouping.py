@@ -24,7 +24,7 @@ from crowdveil.io.person_ids import count_case_variants, note_case_variants
 from crowdveil.io.times import refuse_spread
 from crowdveil.io.values import encode_ids, read_weight_sums
 from crowdveil.model.arrays import Indices, Ints, Mask, ranks, row_slices
-from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit, rounded
+from crowdveil.model.flows import WEIGHT_UNITS, Flows, rounded
 from crowdveil.model.time_axis import TimeAxis, shortest_step
 from crowdveil.model.zones import Zones
 
@@ -161,9 +161,7 @@ class FlowGrouping:
             note_fractions(self.reader.notes, f"volumes in column {columns.volume}")
             grouped = _rounded_volumes(grouped, final)
         with_people = columns.user is not None or columns.people is not None
-        held = [grouped]
-        del grouped  # `to_flows` frees the groups while it puts them in order
-        return to_flows(held.pop(), zones, final, self.steps, with_people, name)
+        return to_flows(grouped, zones, final, self.steps, with_people, name)
 
 
 class StagedRows:
@@ -246,60 +244,37 @@ def group_in_memory(rows: pa.Table, *, members: bool) -> pa.Table:
 def to_flows(
     grouped: pa.Table, zones: Zones, final: Indices | None, steps: TimeAxis | None, with_people: bool, name: str | None
 ) -> Flows:
-    """Return grouped rows as `Flows`, sorted by step, origin and destination.
-
-    One column after the other is put in order and its source freed, so that many flows need little more memory than the model.
-    """
-    weighted, with_members = "weight" in grouped.column_names, "members" in grouped.column_names
-    columns = {column: grouped[column].to_numpy() for column in ("step", "o", "d")}
-    columns["volume"] = (
-        read_weight_sums(grouped["weight"], name or "trips") if weighted else grouped["trips"].to_numpy()
-    )
-    if with_people or weighted:
-        columns["people"] = grouped["people" if with_people else "trips"].to_numpy()
-    lists = grouped["members"] if with_members else None
-    del grouped
-    if final is not None and len(columns["o"]):
-        columns |= {end: final[columns[end]] for end in "od"}
-    kept = columns["volume"] > 0
-    if "people" in columns:
-        kept &= columns["people"] > 0
-    if not kept.all():
-        columns = {column: values[kept] for column, values in columns.items()}
-        lists = None if lists is None else lists.filter(pa.array(kept))
-    del kept
-    if len(columns["o"]) == 0:
+    """Return grouped rows as `Flows`, sorted by step, origin and destination."""
+    weighted = "weight" in grouped.column_names
+    step, o, d = (grouped[column].to_numpy() for column in ("step", "o", "d"))
+    if final is not None:
+        o, d = final[o], final[d]
+    volume = read_weight_sums(grouped["weight"], name or "trips") if weighted else grouped["trips"].to_numpy()
+    people = grouped["people" if with_people else "trips"].to_numpy()
+    kept = np.flatnonzero((volume > 0) & (people > 0))
+    if len(kept) == 0:
         raise EmptyInputError(name or "trips", "no row can be used, or all volumes are zero. Expected at least one.")
-    order = _order(columns["step"], columns["o"], columns["d"], len(zones))
-    for column, values in columns.items():
-        # Any other mode than "raise" writes to the new column without a copy; `order` is inside of the column.
-        columns[column] = values[order]
-    del values
-    step, o, d, volume = (columns[column] for column in ("step", "o", "d", "volume"))
-    people = columns.get("people", volume)
-    members = (None, None) if lists is None else _members(lists.take(pa.array(order)))
+    order = kept[_order(step[kept], o[kept], d[kept], len(zones))]
+    step, o, d, volume, people = step[order], o[order], d[order], volume[order], people[order]
+    members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
     starts = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
-    counts: FlowUnit = "people" if with_people else "trips"
-    offsets, weights = np.append(starts, len(step)), volume if weighted else None
-    trips = rounded(volume // WEIGHT_UNITS, volume % WEIGHT_UNITS, offsets) if weighted else volume
-    flows = flows_in_order(zones, steps, step[starts], offsets, (o, d, trips, people), counts, members, weights)
+    offsets = np.append(starts, len(step))
+    flows = Flows(
+        zones,
+        steps.starts(step[starts]) if steps else np.zeros(1, np.int64),
+        offsets,
+        o,
+        d,
+        rounded(volume // WEIGHT_UNITS, volume % WEIGHT_UNITS, offsets) if weighted else volume,
+        people,
+        "people" if with_people else "trips",
+        steps.step_s if steps else None,
+        steps.tz if steps else "UTC",
+        person_offsets=members[0],
+        person_ids=members[1],
+        weight=volume if weighted else None,
+    )
     return without_empty_steps(flows, name) if weighted else flows
-
-
-def flows_in_order(
-    zones: Zones,
-    steps: TimeAxis | None,
-    numbers: Ints,
-    offsets: Ints,
-    rows: tuple[Indices, Indices, Ints, Ints],
-    counts: FlowUnit,
-    members: tuple[Ints | None, Ints | None] = (None, None),
-    weight: Ints | None = None,
-) -> Flows:
-    """Return `Flows` from sorted rows: step numbers, the first row of each step, and the four columns."""
-    t = steps.starts(numbers) if steps else np.zeros(1, np.int64)
-    seconds, tz = (steps.step_s, steps.tz) if steps else (None, "UTC")
-    return Flows(zones, t, offsets, *rows, counts, seconds, tz, *members, weight=weight)
 
 
 def without_empty_steps(flows: Flows, name: str | None) -> Flows:
