@@ -26,6 +26,7 @@ from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.time_axis import DEFAULT_STEP, Clock, TimeAxis, step_seconds
 from crowdveil.model.trips import Trips
+from crowdveil.model.zones import Zones
 
 
 def read_flows(
@@ -119,15 +120,21 @@ def open_rows(
         raise InputError(Option("time_window"), Text("there is no column of times. Name it with {time}."))
     seconds = resolve_step_seconds(step, found, notes)
     if not found.by_id:
-        head = next(source.batches(found.used))
-        of_file = given if Tiling.of(zones) is None else None
-        for end, (lon, lat) in zip(ENDS, usable_coordinates(head, found, source.name), strict=True):
-            check_axes(lon, lat, found.coordinates(end), source.name, of_file, notes)
+        check_coordinates(next(source.batches(found.used)), found, source.name, zones, given, notes)
     reader = OdReader(source, found, ZoneNames(given), tz, TimeForm(time_format), notes, crop)
     reader.learn_form()
     if not each_row_is_a_trip:
         refuse_unread_volumes(next(source.batches(source.columns)), found, columns, reader.form, source.name)
     return FlowGrouping(reader, seconds, step is None, drop_invalid)
+
+
+def check_coordinates(
+    rows: pa.RecordBatch, columns: OdColumns, name: str, option: Any, zones: Zones | None, notes: ReadNotes
+) -> None:
+    """Raise if longitudes and latitudes look exchanged in the first rows; `option` says how the zones were chosen."""
+    of_file = zones if Tiling.of(option) is None else None
+    for end, (lon, lat) in zip(ENDS, usable_coordinates(rows, columns, name), strict=True):
+        check_axes(lon, lat, columns.coordinates(end), name, of_file, notes)
 
 
 def with_tree(flows: Flows, hierarchy: Any) -> Flows:

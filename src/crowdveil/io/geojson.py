@@ -30,7 +30,7 @@ MAX_BYTES = 1 << 30
 def read_geojson(path: Path) -> tuple[pa.Table, Labels, Any]:
     """Return properties, shapes and coordinate system (None if the file declares none).
 
-    Raise ValueError for text that is no GeoJSON, and InputError for what needs its own message.
+    Raise ValueError for text that is no GeoJSON, and InputError for errors with their own message.
     """
     if path.stat().st_size > MAX_BYTES:
         raise InputError(
@@ -142,7 +142,7 @@ def write_features(features: Iterable[tuple[dict[str, Any], Any]], path: Path) -
     with path.open("w", encoding="utf-8") as file:
         file.write('{"type": "FeatureCollection", "features": [')
         for i, (properties, shape) in enumerate(features):
-            # The text of a geometry is written as it is: reading it to write it again takes longer than making it.
+            # Parsing the text of a geometry to write it again would take longer than making it.
             geometry = "null" if shape is None else _geometry_text(shape)
             named = json.dumps(properties, ensure_ascii=False)
             file.write(f'{"," if i else ""}\n{{"type": "Feature", "properties": {named}, "geometry": {geometry}}}')

@@ -266,7 +266,7 @@ def _cells(path: Path, name: str, data: Any, zones: int) -> tuple[Ints, Ints, Fl
 
 
 def _rounded_cells(origin: Indices, destination: Indices, amount: Floats) -> tuple[Indices, Indices, Ints]:
-    """Return cells in the order of the zones with whole volumes; what is left of each is carried over to the next one."""
+    """Return cells in the order of the zones with whole volumes; the rest of each is carried over to the next one."""
     order = np.lexsort((destination, origin))
     whole = np.floor(amount[order])
     part = np.rint((amount[order] - whole) * WEIGHT_UNITS).astype(np.int64)

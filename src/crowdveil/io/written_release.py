@@ -139,6 +139,11 @@ class WrittenRelease:
         return self.steps_table is not None
 
     @property
+    def content(self) -> str:
+        """What it holds: flows or trajectories."""
+        return "flows" if self.is_flows else "trajectories"
+
+    @property
     def steps(self) -> pa.Table:
         """The table of time steps."""
         if self.steps_table is None:
