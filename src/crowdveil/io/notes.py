@@ -54,7 +54,7 @@ class ReadNotes:
         return [render(text, as_field) for text in self.texts]
 
     def published(self, k: int) -> dict[str, Any]:
-        """Return the notes for the manifest. Numbers are rounded down to multiples of k: an exact one may show a single person."""
+        """Return the notes for the manifest. Numbers are rounded down to multiples of k, since an exact one may show a person."""
         kept = sum(n - n % k for n in self.dropped.values())
         numbers = [f"{text}: {_rounded(n, k)}." for text, n in self.numbers.items()]
         return {

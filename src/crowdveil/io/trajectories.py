@@ -102,30 +102,21 @@ def find_point_columns(
 
 def read_points(
     source: Source, columns: PointColumns, table: Any, form: TimeForm
-) -> tuple[tuple[Floats, Mask | None], tuple[Floats, Mask | None], Seconds]:
-    """Return longitudes, latitudes and times of a table or chunk, and the rows where there is none."""
-    return (
-        read_floats(table[columns.lon], f"{source.name}, column {columns.lon}"),
-        read_floats(table[columns.lat], f"{source.name}, column {columns.lat}"),
-        read_seconds(table[columns.time], f"{source.name}, column {columns.time}", form),
+) -> tuple[Floats, Floats, Seconds, dict[str, Mask]]:
+    """Return longitudes, latitudes and times of a table or chunk, and the unusable rows by reason, decimal commas first."""
+    (lat, no_lat), (lon, no_lon) = (
+        read_floats(table[column], f"{source.name}, column {column}") for column in (columns.lat, columns.lon)
     )
-
-
-def find_unusable_points(
-    columns: PointColumns,
-    lon: tuple[Floats, Mask | None],
-    lat: tuple[Floats, Mask | None],
-    times: Seconds,
-    form: TimeForm,
-) -> dict[str, Mask]:
-    """Return the rows without a usable position or time, by reason, from the results of `read_points`."""
+    times = read_seconds(table[columns.time], f"{source.name}, column {columns.time}", form)
     bad = {
-        no_value_reason(columns.lat): _off_globe(lat[0], 90.0, lat[1]),
-        no_value_reason(columns.lon): _off_globe(lon[0], 180.0, lon[1]),
+        comma_reason(columns.lat): None if no_lat is None else decimal_commas(table[columns.lat]),
+        comma_reason(columns.lon): None if no_lon is None else decimal_commas(table[columns.lon]),
+        no_value_reason(columns.lat): _off_globe(lat, 90.0, no_lat),
+        no_value_reason(columns.lon): _off_globe(lon, 180.0, no_lon),
         no_value_reason(columns.time): times.bad if times.bad.any() else None,
         far_reason(columns.time): far_years(times, form),
     }
-    return {reason: mask for reason, mask in bad.items() if mask is not None}
+    return lon, lat, times, {reason: mask for reason, mask in bad.items() if mask is not None}
 
 
 def rows_without_ids(columns: PointColumns, table: Any) -> dict[str, Mask]:
@@ -156,13 +147,6 @@ def _off_globe(values: Floats, bound: float, bad: Mask | None) -> Mask | None:
         return None
     off: Mask = np.abs(values) > bound
     return off if bad is None else off | bad
-
-
-def add_comma_reasons(found: dict[str, Mask], columns: PointColumns, table: Any) -> dict[str, Mask]:
-    """Return the unusable rows by reason, those with a decimal comma first."""
-    unread = [c for c in (columns.lat, columns.lon) if no_value_reason(c) in found]
-    commas = {comma_reason(c): mask for c in unread if (mask := decimal_commas(table[c])) is not None}
-    return {**commas, **found}
 
 
 def settle_points(
@@ -288,11 +272,11 @@ def _stage(
     table = with_normalized_ids(source.read(columns.used), source, columns)
     notes.rows = len(table)
     table, row = _rows_with_ids(source, table, columns, drop_invalid, notes)
-    (lon, no_lon), (lat, no_lat), times = read_points(source, columns, table, form)
-    _note_times(times, columns, tz, notes)
-    found = find_unusable_points(columns, (lon, no_lon), (lat, no_lat), times, form)
-    found = add_comma_reasons(found, columns, table)
-    problems, lost = first_reasons(found, len(table))
+    lon, lat, times, bad = read_points(source, columns, table, form)
+    if not times.instants:
+        note_assumed_zone(notes, columns.time, tz)
+        note_clock_changes(notes, columns.time, tz, *odd_times(times, Clock(tz)))
+    problems, lost = first_reasons(bad, len(table))
     settle_points(problems, source, columns, drop_invalid, notes, swapped=look_swapped(lon, lat))
     trajectory, ids = _encode_ids(source, table, columns.trajectory or columns.user)
     person, people_ids = _encode_ids(source, table, columns.user or columns.trajectory)
@@ -321,13 +305,6 @@ def _rows_with_ids(
     if lost.all():
         raise no_ids(source, columns)
     return table.filter(pa.array(~lost)), np.flatnonzero(~lost)
-
-
-def _note_times(times: Seconds, columns: PointColumns, tz: str, notes: ReadNotes) -> None:
-    """Note assumptions about times."""
-    if not times.instants:
-        note_assumed_zone(notes, columns.time, tz)
-        note_clock_changes(notes, columns.time, tz, *odd_times(times, Clock(tz)))
 
 
 def _encode_ids(source: Source, table: Any, column: str | None) -> tuple[Ints, Labels]:

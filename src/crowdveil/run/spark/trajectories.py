@@ -35,7 +35,6 @@ from crowdveil.io.trajectories import (
     INCOMPLETE_TRAJECTORY,
     PointColumns,
     find_point_columns,
-    find_unusable_points,
     no_ids,
     no_value_reason,
     none_usable,
@@ -131,17 +130,14 @@ class PointReader(Sent):
         for chunk in chunks:
             rows = with_missing(chunk) if self.source.delimiter is not None else chunk
             read = with_normalized_ids(rows, self.source, self.columns)
-            lon, lat, times = read_points(self.source, self.columns, read, self.form)
-            bad = rows_without_ids(self.columns, read)
-            bad |= find_unusable_points(self.columns, lon, lat, times, self.form)
+            lon, lat, times, bad = read_points(self.source, self.columns, read, self.form)
+            bad |= rows_without_ids(self.columns, read)
             reason = np.full(rows.num_rows, -1, np.int8)
             for number, why in reversed(list(enumerate(self.reasons))):
                 reason[bad.get(why, np.zeros(rows.num_rows, np.bool_))] = number
             lost = reason >= 0
             t = times.values if times.instants else Clock(self.tz).to_utc(times.values)
-            made: dict[str, Any] = {
-                name: np.where(lost, 0, v) for name, v in (("lon", lon[0]), ("lat", lat[0]), ("t", t))
-            }
+            made: dict[str, Any] = {name: np.where(lost, 0, v) for name, v in (("lon", lon), ("lat", lat), ("t", t))}
             made |= zip(KEY, point_hashes(made["lon"], made["lat"], made["t"]), strict=True)
             made |= {name: one_array(read[column]) for name, column in zip(self.ids, self.columns.ids, strict=True)}
             made |= {"reason": reason} | time_notes(times, self.tz)
