@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from crowdveil import engine
 from crowdveil.errors import InputError, Option, ParameterError, Text, counted, rows_named
 from crowdveil.kernels.od.ward import ward_merges
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask, Words, require
+from crowdveil.model.arrays import Floats, Ints, Mask, require
 from crowdveil.model.hierarchy import Hierarchy, tiles_first
 from crowdveil.model.zones import Zones
 
@@ -98,11 +98,12 @@ def quadtree(zones: Zones) -> Hierarchy:
             )
         )
     _need_tiles(zones)
-    column, row = zones.column, zones.row
+    column, row = zones.column.astype(np.int64), zones.row.astype(np.int64)
     require(min(int(column.min()), int(row.min())) >= 0, "zones: columns and rows of a grid must count from 0.")
-    code = _spread(column) | (_spread(row) << np.uint64(1))
-    halvings = max(int(column.max()), int(row.max())).bit_length()
-    return Hierarchy.from_units([code >> np.uint64(2 * level) for level in range(halvings + 1)], "quadtree")
+    halvings, width = max(int(column.max()), int(row.max())).bit_length(), int(column.max()) + 1
+    # Numbered by row, then column: so the quarters of each square are in this order, too.
+    quarters = [(row >> level) * width + (column >> level) for level in range(halvings + 1)]
+    return Hierarchy.from_units(quarters, "quadtree")
 
 
 def h3(zones: Zones) -> Hierarchy:
@@ -116,17 +117,24 @@ def h3(zones: Zones) -> Hierarchy:
             )
         )
     _need_tiles(zones)
-    cells = _h3_cells(zones)
-    resolutions = (cells >> np.uint64(52)) & np.uint64(15)
-    finest = int(resolutions.max())
+    bad = [i + 1 for i, cell in enumerate(zones.ids) if not h3_library.is_valid_cell(cell)]
+    if bad:
+        raise InputError(
+            f"an H3 tree needs H3 cells as zones, but the id is not an H3 cell in {rows_named(bad, len(bad))}."
+        )
+    resolutions = {h3_library.get_resolution(cell) for cell in zones.ids}
     require(
-        bool(np.all(resolutions == finest)),
+        len(resolutions) == 1,
         Text(
             "an H3 tree needs cells of one resolution, but the zones have several. Make them with {zones}.",
             zones=Option("zones", "h3:8"),
         ),
     )
-    return Hierarchy.from_units([_h3_parents(cells, r) for r in range(finest, -1, -1)], "h3")
+    parents_at = (
+        [h3_library.cell_to_parent(cell, resolution) for cell in zones.ids]
+        for resolution in range(resolutions.pop(), -1, -1)
+    )
+    return Hierarchy.from_units([np.array(cells) for cells in parents_at], "h3")
 
 
 BUILDERS: dict[str, Callable[[Zones], Hierarchy]] = {"ward": ward, "kd": kd, "quadtree": quadtree, "h3": h3}
@@ -191,39 +199,6 @@ def _halved(bounds: Ints) -> tuple[Ints, Ints, Mask]:
     middles = (bounds[:-1] + sizes // 2)[split]
     owner = np.repeat(np.arange(len(sizes)), 1 + split)
     return np.sort(np.concatenate([bounds, middles])), owner, split[owner]
-
-
-def _spread(values: Indices) -> Words:
-    """Return the bits of each value with a zero bit above each, so that two values can be interleaved (Morton)."""
-    spread = values.astype(np.uint64)
-    for shift, mask in _SPREADING:
-        spread = (spread | (spread << np.uint64(shift))) & np.uint64(mask)
-    return spread
-
-
-_SPREADING = (
-    (16, 0x0000FFFF0000FFFF),
-    (8, 0x00FF00FF00FF00FF),
-    (4, 0x0F0F0F0F0F0F0F0F),
-    (2, 0x3333333333333333),
-    (1, 0x5555555555555555),
-)
-
-
-def _h3_cells(zones: Zones) -> Words:
-    bad = [i + 1 for i, cell in enumerate(zones.ids) if not h3_library.is_valid_cell(cell)]
-    if bad:
-        raise InputError(
-            f"an H3 tree needs H3 cells as zones, but the id is not an H3 cell in {rows_named(bad, len(bad))}."
-        )
-    return np.array([h3_library.str_to_int(cell) for cell in zones.ids], np.uint64)
-
-
-def _h3_parents(cells: Words, resolution: int) -> Words:
-    """Return the parents at a resolution: it goes into bits 52 to 55, and all finer digits, 3 bits each, become 7."""
-    unused = np.uint64((1 << (3 * (15 - resolution))) - 1)
-    kept = cells & ~np.uint64(15 << 52)
-    return kept | np.uint64(resolution << 52) | unused
 
 
 TableLike = Mapping[str, Sequence[Any]]
