@@ -20,8 +20,7 @@ from crowdveil.io.tiling import Tiling
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.io.zones import VORONOI, is_voronoi, read_tile_values
 from crowdveil.model.canonical import canonical
-from crowdveil.model.flows import VISITED, CountedTiles, Flows
-from crowdveil.model.folding import fold_steps
+from crowdveil.model.flows import VISITED, CountedTiles, Flows, fold_steps
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones

@@ -16,7 +16,7 @@ import shapely
 
 import crowdveil
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.table_writer import ABOUT
+from crowdveil.io.tables import ABOUT
 from crowdveil.registry import ANALYSES, all_analyses, find_analysis
 
 SIDE = 4

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdveil
-from crowdveil.io.table_writer import open_table_writer
-from crowdveil.io.tables import escape_formulas, unescape_formulas, write_table
+from crowdveil.io.tables import escape_formulas, open_table_writer, unescape_formulas, write_table
 
 ODD = st.text(st.sampled_from("'=+-@\t\r\n5.ea ,\""), max_size=6)
 FORMULAS = ("=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "'=1", '=HYPERLINK("http://x")')

@@ -15,8 +15,7 @@ from crowdveil.io.hierarchy import build_hierarchy, hierarchy_table
 from crowdveil.io.tables import write_table
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.tessellation import grid_zones, h3_cells, h3_zones
-from crowdveil.model.tree_tables import NODE_COLUMNS
-from crowdveil.model.trees import BUILDERS
+from crowdveil.model.trees import BUILDERS, NODE_COLUMNS
 from crowdveil.model.zones import Zones
 
 ZONES = Zones(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from crowdveil.errors import InputError
 from crowdveil.io.flows import read_flows, read_trips
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.person_ids import DistinctPeople, count_case_variants, normalized_ids
+from crowdveil.io.person_ids import count_case_variants, normalized_ids
 from crowdveil.io.trajectories import read_trajectories
 from crowdveil.model.zones import Zones
 
@@ -71,15 +71,6 @@ def test_numbers_stored_as_floats_are_whole_ids() -> None:
 def test_ids_alike_but_for_case_are_counted() -> None:
     assert count_case_variants(pa.array(["bob", "Bob", "BOB", "ann", "\u00c4", "\u00e4"])) == 5
     assert count_case_variants(pa.array([1, 2])) == 0
-
-
-@given(st.lists(st.lists(st.integers(0, 9).map(str)), max_size=6))
-def test_people_of_pieces_are_counted_once(pieces: list[list[str]]) -> None:
-    seen = DistinctPeople()
-    for piece in pieces:
-        seen.add(pa.array(piece, pa.string()))
-    assert set(seen.ids.to_pylist()) == {person for piece in pieces for person in piece}
-    assert len(seen.ids) == len(set(seen.ids.to_pylist()))
 
 
 # Every way to read people.

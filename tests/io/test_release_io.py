@@ -17,7 +17,7 @@ from synthetic import grid_frame
 
 from crowdveil.errors import InputError
 from crowdveil.guarantees import DisjointFlows, WellFormedFlows
-from crowdveil.io import release_writer, written_release
+from crowdveil.io import release_writer
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.written_release import NO_TIME, WrittenRelease, read_release
 from crowdveil.model.areas import Areas
@@ -70,23 +70,9 @@ def test_columns_are_what_was_written(
     assert release.row_steps()[1] is place, "made once"
 
 
-@settings(max_examples=tries(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=rows_of_release, row_group_size=st.integers(1, 20))
-def test_a_large_table_is_read_column_by_column(
-    rows: list[tuple[Any, ...]], row_group_size: int, tmp_path: Path
-) -> None:
-    whole = _written(tmp_path, rows, row_group_size).data
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(written_release, "LARGE", -1)
-        by_column = _written(tmp_path, rows, row_group_size).data
-    assert by_column.equals(whole, check_metadata=True)
-    assert {column.num_chunks for column in by_column.columns} == {1}
-
-
-def test_columns_with_names_like_nested_ones_are_read_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_with_names_like_nested_ones_are_read_apart(tmp_path: Path) -> None:
     table = pa.table({"a.b": [1], "a": [2], "a.b.c": [3]}, metadata={"note": "kept"})
     pq.write_table(table, tmp_path / "flows.parquet")
-    monkeypatch.setattr(written_release, "LARGE", -1)
     assert read_release(tmp_path, {"data": "flows.parquet"}).data.equals(table, check_metadata=True)
 
 
@@ -134,13 +120,9 @@ def _as_text(table: pa.Table, name: str) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, table[name].cast(pa.string()))
 
 
-@pytest.mark.parametrize("large", [written_release.LARGE, -1])
 @pytest.mark.parametrize("change", [_again, _as_text])
 @pytest.mark.parametrize(("file", "column"), [("flows", "volume"), ("steps", "suppressed"), ("steps", "published")])
-def test_tables_of_another_form_are_reported(
-    change: Any, file: str, column: str, large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(written_release, "LARGE", large)
+def test_tables_of_another_form_are_reported(change: Any, file: str, column: str, tmp_path: Path) -> None:
     tables = {"flows": _written(tmp_path, [(0, "a", "b")], 1).data}
     tables["steps"] = pa.table({"t": tables["flows"]["t"], "published": [1], "suppressed": [0]})
     for name, table in tables.items():

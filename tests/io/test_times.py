@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from crowdveil.errors import InputError
 from crowdveil.io.flows import read_flows
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.time_forms import TimeForm, learned_form
-from crowdveil.io.times import read_seconds
+from crowdveil.io.times import TimeForm, learned_form, read_seconds
 from crowdveil.io.trajectories import read_trajectories
 
 unhurried = settings(deadline=None, max_examples=tries(100))

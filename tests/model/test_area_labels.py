@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crowdveil.model.area_labels import MAX_LENGTH, WHOLE_MAP, area_labels, explained, zone_labels
 from crowdveil.model.areas import Areas
-from crowdveil.model.tree_tables import named_units
+from crowdveil.model.trees import named_units
 from crowdveil.model.zones import Zones
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from crowdveil.model import arrays
 from crowdveil.model.arrays import (
-    all_present,
     count_distinct,
     gather,
     group_offsets,
@@ -40,16 +39,6 @@ def test_different_values_are_counted(values: list[int]) -> None:
     assert count_distinct(np.array(values, np.int64)) == len(set(values))
     for in_runs in (False, True):
         assert sorted_distinct(np.array(values, np.int64), in_runs=in_runs).tolist() == sorted(set(values))
-
-
-@settings(max_examples=tries(200), deadline=None)
-@given(st.integers(0, 4), st.lists(st.lists(st.integers(0, 3), max_size=9), max_size=3))
-def test_numbers_that_lists_lack_are_noticed(below: int, lists: list[list[int]]) -> None:
-    given = [[value for value in values if value < below] for values in lists]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(arrays, "CHUNK", 4)
-        found = all_present(below, *(np.array(values, np.int32) for values in given))
-    assert found == (set(range(below)) == {value for values in given for value in values})
 
 
 @pytest.mark.parametrize("kind", [np.bool_, np.int8, np.int32])

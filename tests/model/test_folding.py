@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 import crowdveil
 from crowdveil import testing
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.model.flows import Flows
-from crowdveil.model.folding import fold_steps
+from crowdveil.model.flows import Flows, fold_steps
 
 WEEK = 7 * 86400
 

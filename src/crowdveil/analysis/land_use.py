@@ -48,7 +48,7 @@ from crowdveil.analysis.reference_map import ReferenceMap
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import InputError, Option, Text, counted, import_extra
-from crowdveil.io.table_writer import open_table_writer
+from crowdveil.io.tables import open_table_writer
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.model.zones import Zones

@@ -47,7 +47,7 @@ from crowdveil.analysis.estimates import ANYWHERE, Groups, estimates
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import Option, ParameterError, counted
-from crowdveil.io.table_writer import open_table_writer
+from crowdveil.io.tables import open_table_writer
 from crowdveil.measures.base import ratio
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.tabular import Tabular, align_rows

@@ -46,7 +46,7 @@ from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimate_c
 from crowdveil.analysis.study import Study
 from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import counted
-from crowdveil.io.table_writer import open_table_writer
+from crowdveil.io.tables import open_table_writer
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Mask
 from crowdveil.model.tabular import Tabular, align_rows

@@ -44,7 +44,7 @@ from crowdveil.analysis.topic_number import TopicNumber, choose_number
 from crowdveil.analysis.topic_words import TopicParams, count_words, filled_counts, fit_topics, shares_of_words
 from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import Text, as_command_line, counted, render
-from crowdveil.io.table_writer import open_table_writer
+from crowdveil.io.tables import open_table_writer
 from crowdveil.model.arrays import Floats, Ints, Labels
 from crowdveil.model.tabular import Tabular, align_rows
 

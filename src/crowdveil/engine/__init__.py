@@ -1,16 +1,16 @@
 """Engines that run partitions.
 
 On one machine, a method gives the task of one time step to the current engine, which runs it for all of them: `current().map`.
-The engine is chosen with `use`; methods do not depend on it.
+A caller chooses another number of threads with `use`.
 
-On a cluster, data stays there, so a whole run is done in partitions: `crowdveil.engine.spark.SparkEngine` reads and groups rows,
-maps functions over Arrow tables and collects few rows. It is independent of flows and trajectories. A kind of
-partition is two functions of plain values that can be sent to executors:
+On a cluster, the data stays there, and the whole run is done in partitions: `crowdveil.engine.spark.SparkEngine` reads and groups
+rows, maps functions over Arrow tables and collects few rows. It knows neither flows nor trajectories. A kind of partition is two
+functions of plain values that can be sent to executors:
 
     map_rows(frame, reader, schema)          reader(Arrow batches) → Arrow batches: rows with the key of their partition
     map_groups(frame, key, part, schema, n)  part(Arrow table of a partition) → Arrow table: its results, as one row
 
-A CrowdveilError that one of them raises leaves the engine unchanged. `crowdveil.run.spark` has the functions of flows and
+The engine passes on a CrowdveilError that one of them raises. `crowdveil.run.spark` has the functions of flows and
 trajectories, and assembles a run.
 """
 
@@ -20,11 +20,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from crowdveil.engine.local import Arrays, Engine, LocalEngine, Task, apart, timed_tasks
+from crowdveil.engine.local import Arrays, LocalEngine, Task, apart, timed_tasks
 
 __all__ = [
     "Arrays",
-    "Engine",
     "LocalEngine",
     "Task",
     "apart",
@@ -34,16 +33,16 @@ __all__ = [
 ]
 
 _DEFAULT = LocalEngine()
-_in_use: ContextVar[Engine] = ContextVar("crowdveil_engine")
+_in_use: ContextVar[LocalEngine] = ContextVar("crowdveil_engine")
 
 
-def current() -> Engine:
+def current() -> LocalEngine:
     """Return the current engine: all threads of this machine, unless a caller chose another with `use`."""
     return _in_use.get(_DEFAULT)
 
 
 @contextmanager
-def use(engine: Engine) -> Iterator[Engine]:
+def use(engine: LocalEngine) -> Iterator[LocalEngine]:
     """Run all partitions of the block on `engine`. Threads started inside do not inherit it."""
     before = _in_use.set(engine)
     try:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
@@ -16,7 +16,7 @@ from crowdveil.engine.threads import thread_count
 
 T = TypeVar("T")
 Arrays = tuple[npt.NDArray[Any], ...]
-"""Result of a partition."""
+"""Results of a partition."""
 Task = Callable[[int], Arrays]
 """The task of one partition, by its number from 0. Pure: equal numbers give equal arrays."""
 
@@ -41,20 +41,8 @@ def timed_tasks() -> Iterator[list[list[float]]]:
         _task_seconds.reset(before)
 
 
-class Engine(Protocol):
-    """Protocol of engines that run partitions."""
-
-    def map(self, task: Task, count: int, progress: Progress = no_progress) -> list[Arrays]:
-        """Run the task for partitions 0 to `count` - 1 and return results in this order.
-
-        `progress` is called in the caller's thread with an ascending number of done partitions that ends at `count`. If
-        tasks fail, no more are started, and the error of the lowest failing partition is raised unchanged.
-        """
-        ...
-
-
 class LocalEngine:
-    """Threads of this machine; tasks run in parallel while they release the interpreter lock, as kernels do.
+    """Runs tasks on threads of this machine, in parallel while they release the interpreter lock, as kernels do.
 
     Parameters
     ----------
@@ -66,7 +54,11 @@ class LocalEngine:
         self.threads = threads or thread_count()
 
     def map(self, task: Task, count: int, progress: Progress = no_progress) -> list[Arrays]:
-        """Run the task for partitions 0 to `count` - 1; see `Engine.map`."""
+        """Run the task for partitions 0 to `count` - 1 and return results in this order.
+
+        `progress` is called in the caller's thread with an ascending number of done partitions that ends at `count`. If
+        tasks fail, no more are started, and the error of the lowest failing partition is raised unchanged.
+        """
         work = _Work(task, count)
         self._supervise(work, progress)
         if work.failed:

@@ -122,7 +122,7 @@ _used: set[Path] = set()
 
 @contextmanager
 def _in_use(temporary: Path) -> Iterator[None]:
-    """Register a temporary path, and remove what is left of it; `recover` spares it and `remove_unfinished` removes it."""
+    """Register a temporary path, and remove it at the end; `recover` spares it and `remove_unfinished` removes it."""
     _used.add(temporary)
     try:
         yield
@@ -146,7 +146,7 @@ def remove_unfinished() -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a folder or a file; of a link, the link alone."""
+    """Remove a folder, a file, or a link without its target."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -175,7 +175,9 @@ def recover(target: Path) -> None:
                 if not target.exists():
                     path.rename(target)
                     continue
-                path = path.rename(path.with_name(path.name.removesuffix(OLD)))  # as in `_move`: it is whole no longer
+                path = path.rename(
+                    path.with_name(path.name.removesuffix(OLD))
+                )  # as in `_move`, since it will be incomplete
             _remove(path)
 
 

@@ -1,6 +1,6 @@
 """Crop trips and flows while they are read: a bounding box, a time window.
 
-What is left out is not counted in any output: the number of trips outside of a box is a fact about people.
+No output counts the trips that are left out: their number is a fact about people.
 """
 
 from __future__ import annotations
@@ -40,11 +40,6 @@ class Crop:
 
     box: Box | None = None
     window: tuple[int, int] | None = None
-
-    @property
-    def active(self) -> bool:
-        """Return whether anything may be left out."""
-        return self != EVERYTHING
 
     def outside(self, lon: Floats, lat: Floats) -> Mask:
         """Return which points lie outside of the box."""

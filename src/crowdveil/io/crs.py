@@ -47,7 +47,7 @@ def parse_crs(given: Any, name: str) -> Any:
 
 
 def _projjson(given: Any) -> Any:
-    """Return PROJJSON that is given as text, as older versions of geopandas do, as an object; and all else as it is."""
+    """Parse PROJJSON in text, as older versions of geopandas write it; return anything else unchanged."""
     if isinstance(given, str) and len(given) <= MAX_TEXT and given.lstrip().startswith("{"):
         with suppress(ValueError, RecursionError):
             return json.loads(given)

@@ -26,15 +26,15 @@ MAX_CELLS = 200_000_000
 
 def crosswalk(features: Sequence[dict[str, Any]]) -> pa.Table:
     """Return the areas of each tile: a row for each, level 1 the smallest area that the tile is in, then larger ones."""
-    held: dict[str, list[tuple[int, str, str]]] = {}
+    areas: dict[str, list[tuple[int, str, str]]] = {}
     for feature in features:
         about = feature["properties"]
         for tile in about["tiles"]:
-            held.setdefault(tile, []).append((len(about["tiles"]), about["area"], about.get("name") or about["area"]))
+            areas.setdefault(tile, []).append((len(about["tiles"]), about["area"], about.get("name") or about["area"]))
     rows = [
         {"tile": tile, "area": area, "area_name": name, "level": level}
-        for tile in sorted(held)
-        for level, (_, area, name) in enumerate(sorted(held[tile]), start=1)
+        for tile in sorted(areas)
+        for level, (_, area, name) in enumerate(sorted(areas[tile]), start=1)
     ]
     text = [(column, pa.string()) for column in ("tile", "area", "area_name")]
     return pa.Table.from_pylist(rows, pa.schema([*text, ("level", pa.int64())]))

@@ -17,8 +17,8 @@ MEMORY_LIMIT = "1GB"
 
 
 @contextmanager
-def engine(*, threads: int | None = None, database: Path | None = None) -> Iterator[Any]:
-    """Yield a connection with bounded memory and its own temporary folder; `threads` are those of this process if not given.
+def engine(*, database: Path | None = None) -> Iterator[Any]:
+    """Yield a connection with bounded memory and its own temporary folder.
 
     Tables are in memory, or in the file `database`. It opens no other file and loads no extension; no query can change that.
     """
@@ -28,7 +28,7 @@ def engine(*, threads: int | None = None, database: Path | None = None) -> Itera
         config = {
             "memory_limit": MEMORY_LIMIT,
             "temp_directory": spill,
-            "threads": str(threads or thread_count()),
+            "threads": str(thread_count()),
             # The order of rows does not matter, and keeping it costs memory.
             "preserve_insertion_order": "false",
             "autoinstall_known_extensions": "false",

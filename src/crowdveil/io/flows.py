@@ -14,18 +14,19 @@ from crowdveil.io.cropping import crop_zones, parse_crop
 from crowdveil.io.hierarchy import build_hierarchy, named_by_levels
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns, by_role, find_od_columns, refuse_unread_volumes
-from crowdveil.io.od_grouping import FlowGrouping, regroup, to_flows
+from crowdveil.io.od_grouping import FlowGrouping, group_in_memory, to_flows
 from crowdveil.io.od_rows import OdReader, ZoneNames
 from crowdveil.io.omx import is_omx, read_omx
+from crowdveil.io.person_ids import count_case_variants, note_case_variants
 from crowdveil.io.source import open_source
-from crowdveil.io.stations import station_zones
-from crowdveil.io.tiling import Tiling, by_coordinates, usable_coordinates, zones_for
-from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.tiling import Tiling, by_coordinates, station_zones, usable_coordinates, zones_for
+from crowdveil.io.times import TimeForm
 from crowdveil.io.values import encode_ids, find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.time_axis import DEFAULT_STEP, Clock, TimeAxis, step_seconds
 from crowdveil.model.trips import Trips
+from crowdveil.model.zones import Zones
 
 
 def read_flows(
@@ -119,15 +120,21 @@ def open_rows(
         raise InputError(Option("time_window"), Text("there is no column of times. Name it with {time}."))
     seconds = resolve_step_seconds(step, found, notes)
     if not found.by_id:
-        head = next(source.batches(found.used))
-        of_file = given if Tiling.of(zones) is None else None
-        for end, (lon, lat) in zip(ENDS, usable_coordinates(head, found, source.name), strict=True):
-            check_axes(lon, lat, found.coordinates(end), source.name, of_file, notes)
+        check_coordinates(next(source.batches(found.used)), found, source.name, zones, given, notes)
     reader = OdReader(source, found, ZoneNames(given), tz, TimeForm(time_format), notes, crop)
     reader.learn_form()
     if not each_row_is_a_trip:
         refuse_unread_volumes(next(source.batches(source.columns)), found, columns, reader.form, source.name)
     return FlowGrouping(reader, seconds, step is None, drop_invalid)
+
+
+def check_coordinates(
+    rows: pa.RecordBatch, columns: OdColumns, name: str, option: Any, zones: Zones | None, notes: ReadNotes
+) -> None:
+    """Raise if longitudes and latitudes look exchanged in the first rows; `option` says how the zones were chosen."""
+    of_file = zones if Tiling.of(option) is None else None
+    for end, (lon, lat) in zip(ENDS, usable_coordinates(rows, columns, name), strict=True):
+        check_axes(lon, lat, columns.coordinates(end), name, of_file, notes)
 
 
 def with_tree(flows: Flows, hierarchy: Any) -> Flows:
@@ -163,8 +170,10 @@ def read_trips(
     known, final = reader.names.finish()
     o, d = (table[c].to_numpy() for c in "od")
     columns_of = set(table.column_names)
-    person = encode_ids(table["person"])[0] if "person" in columns_of else None
-    reader.count_people()
+    person = None
+    if "person" in columns_of:
+        person, ids, _ = encode_ids(table["person"])
+        note_case_variants(count_case_variants(ids), found.user, notes)
     return Trips(
         known,
         o if final is None else final[o],
@@ -190,7 +199,7 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
         if reasons:
             raise InputError("trips", f"some weights {reasons[0]}. Give weights inside these bounds.")
         columns["weight"] = to_weight_units(trips.weight)
-    grouped = regroup(pa.table(columns), members=members, threads=None)
+    grouped = group_in_memory(pa.table(columns), members=members)
     return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
 
 

@@ -33,7 +33,7 @@ _SHAPEFILE_SUFFIXES = (".shp", ".shx", ".dbf", ".prj", ".cpg")
 _INDEX = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\s+\S+\s+USING\s+rtree\s*\(", re.IGNORECASE)
 _TABLE = re.compile(r"\s*CREATE\s+TABLE\b", re.IGNORECASE)
 _GENERATED = (2, 3)
-"""What SQLite says of a column whose values it computes."""
+"""Marks of SQLite for columns with computed values."""
 
 
 def read_with_gdal(path: Path, notes: ReadNotes) -> tuple[pa.Table, Labels, Any]:
@@ -96,15 +96,15 @@ def _refuse_code(path: Path, given: Path) -> None:
         db = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
         try:
             db.execute("PRAGMA trusted_schema = OFF")
-            held = db.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-            tables = [name for name, sql in held if _TABLE.match(sql or "")]
+            listed = db.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+            tables = [name for name, sql in listed if _TABLE.match(sql or "")]
             hidden = "SELECT hidden FROM pragma_table_xinfo(?)"
             computed = any(kind in _GENERATED for name in tables for (kind,) in db.execute(hidden, (name,)))
         finally:
             db.close()
     except sqlite3.Error as error:
         raise ValueError("a broken database") from error
-    if computed or any(not _INDEX.match(sql or "") for name, sql in held if name not in tables):
+    if computed or any(not _INDEX.match(sql or "") for name, sql in listed if name not in tables):
         raise InputError(
             given, "it holds views, virtual tables or computed columns, which are not read. Write it with plain tables."
         )

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from crowdveil.io.source import open_source
 from crowdveil.model.hierarchy import Hierarchy
-from crowdveil.model.tree_tables import named_units
-from crowdveil.model.trees import BUILDERS, build
+from crowdveil.model.trees import BUILDERS, build, named_units
 from crowdveil.model.zones import Zones
 
 

@@ -1,7 +1,7 @@
-"""The manifest of a release: what `manifest.json` says, and how it is written and read.
+"""The manifest of a release (`manifest.json`): its entries, and how it is written and read.
 
-A manifest may come from anyone, so that reading one checks the type of every entry. What is written and what is read is one
-model: nothing is in a manifest that a reader does not know.
+A manifest may come from anyone, so its reader checks the type of every entry. Writer and reader share one model: a manifest has
+no entry that a reader does not know.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class ParentEntry(Entry):
 
 
 class StatedFiles(Entry):
-    """What the manifests of releases and of heat maps have in common."""
+    """The entries that manifests of releases and of heat maps share."""
 
     format: Literal[6] = FORMAT
     crowdveil: str
@@ -193,7 +193,7 @@ class Manifest(StatedFiles):
     original_ids_published: Literal[False] = False
     cost: dict[str, Any]
     distortion: dict[str, Any] | None = None
-    """Of trajectories: how far points were moved, lengths, speeds and coverage; None where it was not measured."""
+    """For trajectories: how far points were moved, lengths, speeds and coverage; None where it was not measured."""
     risk: list[Trial] | None
     decision: DecisionEntry = Field(default_factory=DecisionEntry)
     parent: ParentEntry | None = None
@@ -232,7 +232,7 @@ class Manifest(StatedFiles):
 
 
 class _Open(BaseModel):
-    """Figures of which a part is shown, and which methods may add to."""
+    """Figures that are shown in part; methods may add others."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -283,10 +283,10 @@ def read_manifest(folder: Path) -> Manifest:
         values = json.loads(path.read_text(encoding="utf-8"))
         if values["format"] != FORMAT:
             # Anything but a number is not repeated.
-            given = values["format"] if type(values["format"]) is int else "unknown"
+            version = values["format"] if type(values["format"]) is int else "unknown"
             raise InputError(
                 path,
-                f"its format is {given}, and this version reads {FORMAT}. Verify the release with "
+                f"its format is {version}, and this version reads {FORMAT}. Verify the release with "
                 "the version of Crowdveil that made it, or make it again with this one.",
             )
         if "analysis" in values:

@@ -54,7 +54,7 @@ class ReadNotes:
         return [render(text, as_field) for text in self.texts]
 
     def published(self, k: int) -> dict[str, Any]:
-        """Return what the manifest says. Numbers are rounded down to a multiple of k: exact ones may be of a single person."""
+        """Return the notes for the manifest. Numbers are rounded down to multiples of k, since an exact one may show a person."""
         kept = sum(n - n % k for n in self.dropped.values())
         numbers = [f"{text}: {_rounded(n, k)}." for text, n in self.numbers.items()]
         return {
@@ -122,7 +122,7 @@ class Problems:
         remedy: Callable[[str], str | Text] = lambda reason: "Fix",
         dropped: str = "them",
     ) -> None:
-        """Raise with the first reason, or count the rows as dropped; `remedy` says what to do, as it precedes "them"."""
+        """Raise with the first reason, or count the rows as dropped; `remedy` is the text before "them" that says what to do."""
         for reason, n in self.count.items():
             if not drop_invalid:
                 raise InputError(

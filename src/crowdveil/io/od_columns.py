@@ -13,8 +13,7 @@ from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.columns import USUAL, describe_columns, find_columns, looks_like_points
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import Source
-from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.times import read_seconds
+from crowdveil.io.times import TimeForm, read_seconds
 from crowdveil.io.values import one_array, read_floats
 
 FINE_SECONDS = 300

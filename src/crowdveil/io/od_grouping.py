@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from crowdveil.errors import EmptyInputError, InputError, counted
-from crowdveil.io.atomic import scratch_folder
 from crowdveil.io.duckdb_engine import duckdb_errors, engine, execute, fetch
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.od_rows import OdReader, with_trips
+from crowdveil.io.od_rows import OdReader
+from crowdveil.io.person_ids import count_case_variants, note_case_variants
 from crowdveil.io.times import refuse_spread
 from crowdveil.io.values import encode_ids, read_weight_sums
 from crowdveil.model.arrays import Indices, Ints, Mask, ranks, row_slices
-from crowdveil.model.flows import WEIGHT_UNITS, Flows, FlowUnit, rounded
+from crowdveil.model.flows import WEIGHT_UNITS, Flows, rounded
 from crowdveil.model.time_axis import TimeAxis, shortest_step
 from crowdveil.model.zones import Zones
 
@@ -48,8 +48,7 @@ def group_sql(rows: str, columns: Collection[str]) -> str:
             f"SELECT step, o, d, sum(n)::BIGINT AS trips, count(*) AS people{sums}{members} FROM "
             f"(SELECT step, o, d, person, {trips} AS n{sums} FROM {rows} GROUP BY 1, 2, 3, 4) GROUP BY 1, 2, 3"
         )
-    of_each = "sum(rows)" if "rows" in columns else "count(*)"
-    people = f", sum(people)::BIGINT AS people, {of_each}::BIGINT AS rows" if "people" in columns else ""
+    people = ", sum(people)::BIGINT AS people, count(*) AS rows" if "people" in columns else ""
     return f"SELECT step, o, d, {trips}::BIGINT AS trips{people}{sums} FROM {rows} GROUP BY 1, 2, 3"
 
 
@@ -74,37 +73,76 @@ class FlowGrouping:
         self.own_steps = own_steps and columns.is_flows and columns.time is not None
         seconds = 1 if self.own_steps else seconds
         self.steps = TimeAxis(seconds, reader.tz) if seconds and columns.time else None
+        self.people: int | None = None
+        """Number of distinct people in the usable rows; None where people are not known."""
+        self._columns: list[str] = []
         self._failed: list[BaseException] = []
 
     def flows(self, *, members: bool) -> Flows:
         """Return all rows as flows."""
-        flows = self.as_flows(self._groups(members), *self.reader.names.finish())
-        if self.reader.columns.user is not None:
-            flows = replace(flows, distinct_people=self.reader.count_people())
+        with engine() as connection, self._errors():
+            self._register(connection)
+            rows = "stream"
+            if "person" in self._columns:  # which are read again, to count people
+                self._keep(connection, "FROM stream")
+                rows = "rows"
+            grouped = self.groups(connection, rows, self.reader.notes.rows, members=members)
+        self.reader.settle(self.drop_invalid)
+        flows = replace(self.as_flows(grouped, *self.reader.names.finish()), distinct_people=self.people)
         self._refuse_spread(flows.t)
         return replace(flows, step_s=shortest_step(flows.t, flows.tz)) if self.own_steps else flows
 
-    def _groups(self, members: bool) -> pa.Table:
-        if self.reader.columns.user is not None and self.reader.source.most_rows > MAX_ROWS:
-            with scratch_folder() as folder:
-                return self.stage(Path(folder)).groups(members=members)
-        with engine() as connection, self._errors():
-            schema = self._register(connection)
-            grouped = fetch(connection, group_sql("stream", _with_members(schema.names, members)))
-        self.reader.settle(self.drop_invalid)
-        return grouped
-
     def stage(self, folder: Path) -> StagedRows:
-        """Write the usable rows to a file in a folder."""
+        """Write the usable rows to a file in a folder, sorted by time step."""
         path = folder / "rows.duckdb"
         with engine(database=path) as connection, self._errors():
-            schema = self._register(connection)
-            execute(connection, "CREATE TABLE rows AS SELECT * FROM stream ORDER BY step")
+            self._register(connection)
+            self._keep(connection, "FROM stream ORDER BY step")
             sizes = fetch(connection, "SELECT step, count(*) AS size FROM rows GROUP BY step ORDER BY step")
         self.reader.settle(self.drop_invalid)
-        staged = StagedRows(self, path, schema.names, sizes["step"].to_numpy(), sizes["size"].to_numpy())
+        staged = StagedRows(self, path, sizes["step"].to_numpy(), sizes["size"].to_numpy())
         self._refuse_spread(staged.starts)
         return staged
+
+    def _register(self, connection: Any) -> None:
+        """Give a connection the rows with their time steps as the table `stream`, which can be read once."""
+        batches = (_keyed(batch, self.steps) for batch in self.reader.batches())
+        first = next(batches, None)
+        if first is None:
+            raise InputError(self.reader.source.name, "there are no rows. Expected at least one.")
+        self._columns = first.schema.names
+
+        def stream() -> Iterator[pa.RecordBatch]:
+            # DuckDB keeps only the text of an error, so the error itself is kept here.
+            try:
+                for batch in chain([first], batches):
+                    yield batch.cast(first.schema)
+            except BaseException as error:
+                self._failed.append(error)
+                raise
+
+        connection.register("stream", pa.RecordBatchReader.from_batches(first.schema, stream()))
+
+    def _keep(self, connection: Any, query: str) -> None:
+        """Write the result of a query to the table `rows`, and count its people."""
+        execute(connection, f"CREATE TABLE rows AS {query}")
+        if "person" in self._columns:
+            ids = fetch(connection, "SELECT DISTINCT person FROM rows")["person"]
+            note_case_variants(count_case_variants(ids), self.reader.columns.user, self.reader.notes)
+            self.people = len(ids)
+
+    def groups(self, connection: Any, table: str, rows: int, *, members: bool) -> pa.Table:
+        """Return the groups of a table or query, which has at most so many rows.
+
+        DuckDB spills a grouping to disk, but needs memory in proportion to its groups when it ends, and there are about as many
+        groups of people as trips. So many trips with people are grouped in parts: all trips of a step and an origin are in one.
+        """
+        parts = max(-(-rows // MAX_ROWS), 1) if "person" in self._columns else 1
+        names = _with_members(self._columns, members)
+        return pa.concat_tables(
+            fetch(connection, group_sql(f"(FROM {table} WHERE hash(step, o) % {parts} = {part})", names))
+            for part in range(parts)
+        )
 
     def _refuse_spread(self, t: Ints) -> None:
         reader = self.reader
@@ -113,26 +151,6 @@ class FlowGrouping:
 
     def _errors(self) -> AbstractContextManager[None]:
         return duckdb_errors(self.reader.source.name, self._failed)
-
-    def _register(self, connection: Any) -> pa.Schema:
-        """Give a connection the rows with their time steps as the table `stream`, which can be read once; return its columns."""
-        batches = (_keyed(batch, self.steps) for batch in self.reader.batches())
-        first = next(batches, None)
-        if first is None:
-            raise InputError(self.reader.source.name, "there are no rows. Expected at least one.")
-        schema = first.schema
-
-        def stream() -> Iterator[pa.RecordBatch]:
-            # DuckDB keeps only the text of an error, so the error itself is kept here.
-            try:
-                for batch in chain([first], batches):
-                    yield batch.cast(schema)
-            except BaseException as error:
-                self._failed.append(error)
-                raise
-
-        connection.register("stream", pa.RecordBatchReader.from_batches(schema, stream()))
-        return schema
 
     def as_flows(self, grouped: pa.Table, zones: Zones, final: Indices | None) -> Flows:
         """Return groups as flows; `final` is the zone of each index."""
@@ -143,9 +161,7 @@ class FlowGrouping:
             note_fractions(self.reader.notes, f"volumes in column {columns.volume}")
             grouped = _rounded_volumes(grouped, final)
         with_people = columns.user is not None or columns.people is not None
-        held = [grouped]
-        del grouped  # `to_flows` frees the groups while it puts them in order
-        return to_flows(held.pop(), zones, final, self.steps, with_people, name)
+        return to_flows(grouped, zones, final, self.steps, with_people, name)
 
 
 class StagedRows:
@@ -159,31 +175,19 @@ class StagedRows:
         Start of each time step, rising, and its number of rows.
     """
 
-    def __init__(self, grouping: FlowGrouping, path: Path, columns: list[str], numbers: Ints, sizes: Ints) -> None:
+    def __init__(self, grouping: FlowGrouping, path: Path, numbers: Ints, sizes: Ints) -> None:
         self.zones, self._final = grouping.reader.names.finish()
         self.starts = grouping.steps.starts(numbers) if grouping.steps else numbers
         self.sizes = sizes
-        self._grouping, self._path, self._columns, self._numbers = grouping, path, columns, numbers
+        self._grouping, self._path, self._numbers = grouping, path, numbers
 
     def flows(self, which: Mask, *, members: bool) -> Flows:
         """Return the flows of the time steps in `which`."""
-        return self._grouping.as_flows(self.groups(which, members=members), self.zones, self._final)
-
-    def groups(self, which: Mask | None = None, *, members: bool) -> pa.Table:
-        """Return the groups of time steps in `which`, or of all.
-
-        DuckDB spills a grouping to disk, but needs memory in proportion to its groups when it ends, and there are about as many
-        groups of people as trips. So many trips with people are grouped in parts: all trips of a step and an origin are in one.
-        """
-        steps = "" if which is None else f"step IN ({', '.join(map(str, self._numbers[which]))}) AND "
-        rows = int(self.sizes.sum() if which is None else self.sizes[which].sum())
-        parts = -(-rows // MAX_ROWS) if "person" in self._columns else 1
-        names = _with_members(self._columns, members)
-        with engine(database=self._path) as connection, duckdb_errors(self._grouping.reader.source.name):
-            return pa.concat_tables(
-                fetch(connection, group_sql(f"(FROM rows WHERE {steps}hash(step, o) % {parts} = {part})", names))
-                for part in range(max(parts, 1))
-            )
+        grouping, rows = self._grouping, int(self.sizes[which].sum())
+        steps = f"(FROM rows WHERE step IN ({', '.join(map(str, self._numbers[which]))}))"
+        with engine(database=self._path) as connection, duckdb_errors(grouping.reader.source.name):
+            grouped = grouping.groups(connection, steps, rows, members=members)
+        return grouping.as_flows(grouped, self.zones, self._final)
 
 
 def _with_members(columns: list[str], members: bool) -> list[str]:
@@ -222,80 +226,55 @@ def refuse_repeated(repeated: int, name: str) -> None:
 
 def _keyed(rows: pa.RecordBatch, steps: TimeAxis | None) -> pa.RecordBatch:
     """Return prepared rows with their time step, and with the trips that a row stands for as n; rows without trips go."""
-    rows = with_trips(rows)
+    if "volume" in rows.schema.names:
+        some = pc.greater(rows["volume"], 0)
+        rows = rows.filter(pc.or_(some, pc.greater(rows["part"], 0)) if "part" in rows.schema.names else some)
     number = np.zeros(len(rows), np.int64) if steps is None else steps.number(rows["wall"].to_numpy())
     columns = {"n" if name == "volume" else name: rows[name] for name in rows.schema.names if name != "wall"}
     return pa.RecordBatch.from_pydict({"step": pa.array(number), **columns})
 
 
-def regroup(rows: pa.Table, *, members: bool, threads: int | None = 1) -> pa.Table:
-    """Group rows in memory that have their step, and stand for `n` trips each where they were grouped in chunks before.
-
-    It uses one thread by default, since it is called in parallel; all of this process with None.
-    """
-    names = _with_members(rows.column_names, members)
-    with engine(threads=threads) as connection, duckdb_errors("trips"):
+def group_in_memory(rows: pa.Table, *, members: bool) -> pa.Table:
+    """Group rows in memory that have their step."""
+    with engine() as connection, duckdb_errors("trips"):
         connection.register("rows", rows)
-        return fetch(connection, group_sql("rows", names))
+        return fetch(connection, group_sql("rows", _with_members(rows.column_names, members)))
 
 
 def to_flows(
     grouped: pa.Table, zones: Zones, final: Indices | None, steps: TimeAxis | None, with_people: bool, name: str | None
 ) -> Flows:
-    """Return grouped rows as `Flows`, sorted by step, origin and destination.
-
-    One column after the other is put in order and its source freed, so that many flows need little more memory than the model.
-    """
-    weighted, with_members = "weight" in grouped.column_names, "members" in grouped.column_names
-    columns = {column: grouped[column].to_numpy() for column in ("step", "o", "d")}
-    columns["volume"] = (
-        read_weight_sums(grouped["weight"], name or "trips") if weighted else grouped["trips"].to_numpy()
-    )
-    if with_people or weighted:
-        columns["people"] = grouped["people" if with_people else "trips"].to_numpy()
-    lists = grouped["members"] if with_members else None
-    del grouped
-    if final is not None and len(columns["o"]):
-        columns |= {end: final[columns[end]] for end in "od"}
-    kept = columns["volume"] > 0
-    if "people" in columns:
-        kept &= columns["people"] > 0
-    if not kept.all():
-        columns = {column: values[kept] for column, values in columns.items()}
-        lists = None if lists is None else lists.filter(pa.array(kept))
-    del kept
-    if len(columns["o"]) == 0:
+    """Return grouped rows as `Flows`, sorted by step, origin and destination."""
+    weighted = "weight" in grouped.column_names
+    step, o, d = (grouped[column].to_numpy() for column in ("step", "o", "d"))
+    if final is not None:
+        o, d = final[o], final[d]
+    volume = read_weight_sums(grouped["weight"], name or "trips") if weighted else grouped["trips"].to_numpy()
+    people = grouped["people" if with_people else "trips"].to_numpy()
+    kept = np.flatnonzero((volume > 0) & (people > 0))
+    if len(kept) == 0:
         raise EmptyInputError(name or "trips", "no row can be used, or all volumes are zero. Expected at least one.")
-    order = _order(columns["step"], columns["o"], columns["d"], len(zones))
-    for column, values in columns.items():
-        # Any other mode than "raise" writes to the new column without a copy; `order` is inside of the column.
-        columns[column] = values[order]
-    del values
-    step, o, d, volume = (columns[column] for column in ("step", "o", "d", "volume"))
-    people = columns.get("people", volume)
-    members = (None, None) if lists is None else _members(lists.take(pa.array(order)))
+    order = kept[_order(step[kept], o[kept], d[kept], len(zones))]
+    step, o, d, volume, people = step[order], o[order], d[order], volume[order], people[order]
+    members = _members(grouped["members"].take(pa.array(order))) if "members" in grouped.column_names else (None, None)
     starts = np.flatnonzero(np.append(True, step[1:] != step[:-1]))
-    counts: FlowUnit = "people" if with_people else "trips"
-    offsets, weights = np.append(starts, len(step)), volume if weighted else None
-    trips = rounded(volume // WEIGHT_UNITS, volume % WEIGHT_UNITS, offsets) if weighted else volume
-    flows = flows_in_order(zones, steps, step[starts], offsets, (o, d, trips, people), counts, members, weights)
+    offsets = np.append(starts, len(step))
+    flows = Flows(
+        zones,
+        steps.starts(step[starts]) if steps else np.zeros(1, np.int64),
+        offsets,
+        o,
+        d,
+        rounded(volume // WEIGHT_UNITS, volume % WEIGHT_UNITS, offsets) if weighted else volume,
+        people,
+        "people" if with_people else "trips",
+        steps.step_s if steps else None,
+        steps.tz if steps else "UTC",
+        person_offsets=members[0],
+        person_ids=members[1],
+        weight=volume if weighted else None,
+    )
     return without_empty_steps(flows, name) if weighted else flows
-
-
-def flows_in_order(
-    zones: Zones,
-    steps: TimeAxis | None,
-    numbers: Ints,
-    offsets: Ints,
-    rows: tuple[Indices, Indices, Ints, Ints],
-    counts: FlowUnit,
-    members: tuple[Ints | None, Ints | None] = (None, None),
-    weight: Ints | None = None,
-) -> Flows:
-    """Return `Flows` from sorted rows: step numbers, the first row of each step, and the four columns."""
-    t = steps.starts(numbers) if steps else np.zeros(1, np.int64)
-    seconds, tz = (steps.step_s, steps.tz) if steps else (None, "UTC")
-    return Flows(zones, t, offsets, *rows, counts, seconds, tz, *members, weight=weight)
 
 
 def without_empty_steps(flows: Flows, name: str | None) -> Flows:

@@ -8,26 +8,23 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from crowdveil.errors import InputError, Text
 from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import Problems, ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
 from crowdveil.io.person_ids import (
-    DistinctPeople,
-    count_case_variants,
     normalized_ids,
-    note_case_variants,
     refuse_other_spelling,
 )
 from crowdveil.io.source import Source
-from crowdveil.io.time_forms import TimeForm, learned_form
 from crowdveil.io.times import (
     FAR_TIME,
     FIX_TIMES,
+    TimeForm,
     far_reason,
     far_years,
+    learned_form,
     mixed_zones,
     note_assumed_zone,
     note_clock_changes,
@@ -108,8 +105,6 @@ class OdChunk:
         Whether its times are unambiguous instants; None if it has no usable time.
     skipped, twice
         Number of its local times that do not exist, and that exist twice.
-    people
-        Its person ids; None if they are not known.
     """
 
     rows: pa.RecordBatch
@@ -117,7 +112,6 @@ class OdChunk:
     instants: bool | None
     skipped: int = 0
     twice: int = 0
-    people: Any = None
 
 
 class RowHashes(Protocol):
@@ -152,7 +146,6 @@ class OdReader:
     """Whether times are unambiguous instants; None until some have been read."""
     odd_times: tuple[int, int] = field(default=(0, 0), init=False)
     """Number of local times that do not exist, and that exist twice."""
-    people: DistinctPeople = field(default_factory=DistinctPeople, init=False)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the usable rows. `problems` is complete after the last batch."""
@@ -169,12 +162,6 @@ class OdReader:
         if column is not None:
             chunks = (batch[column] for batch in self.source.batches([column]))
             self.form = learned_form(chunks, self.form, f"{self.source.name}, column {column}")
-
-    def count_people(self) -> int:
-        """Return the number of distinct people in all rows read; note ids that differ only in case."""
-        found = self.people.ids
-        note_case_variants(count_case_variants(found), self.columns.user, self.notes)
-        return len(found)
 
     def settle(self, drop_invalid: bool) -> None:
         """Raise if rows cannot be used, or count them as dropped."""
@@ -204,8 +191,6 @@ class OdReader:
         for reason, n in chunk.problems.count.items():
             self.problems.add_count(reason, n, chunk.problems.first[reason])
         self.odd_times = self.odd_times[0] + chunk.skipped, self.odd_times[1] + chunk.twice
-        if chunk.people is not None:
-            self.people.add(chunk.people)
         if chunk.instants is None:
             return
         if self.instants not in (None, chunk.instants):
@@ -250,11 +235,7 @@ class OdReader:
             rows = batch.filter(pa.array(~bad)) if bad.any() else batch
             for name, values in self.content(rows).items():
                 usable = usable.append_column(name, pa.array(values))
-        return OdChunk(usable, problems, instants, *odd_times, self._people(usable))
-
-    def _people(self, rows: pa.RecordBatch) -> Any:
-        """Return the person ids of usable rows with trips."""
-        return None if self.columns.user is None else with_trips(rows)["person"]
+        return OdChunk(usable, problems, instants, *odd_times)
 
     def _zone_indices(self, batch: pa.RecordBatch, end: str, problem: Any, crop: Any) -> Indices:
         if self.columns.by_id:
@@ -334,14 +315,6 @@ def _without_large(values: Floats, name: str, problem: Any) -> Ints:
     problem(f"are too large in column {name}", values > 2**53)
     whole: Ints = np.where(np.abs(values) <= 2**53, values, 0).astype(np.int64)
     return whole
-
-
-def with_trips(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return prepared rows without flows of volume 0."""
-    if "volume" not in rows.schema.names:
-        return rows
-    some = pc.greater(rows["volume"], 0)
-    return rows.filter(pc.or_(some, pc.greater(rows["part"], 0)) if "part" in rows.schema.names else some)
 
 
 def read_coordinates(batch: Any, columns: tuple[str, str], name: str, problem: Any) -> tuple[Floats, Floats]:

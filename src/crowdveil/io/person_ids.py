@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import normalize
 
@@ -138,29 +137,3 @@ def refuse_other_spelling(unknown: Iterable[str], zones: Zones, what: str) -> No
             "ids differ from those of the zones only in spelling (01 and 1 where leading zeros were lost, or 193.0 and 193) "
             "or in blanks; write them alike in both files.",
         )
-
-
-@dataclass
-class DistinctPeople:
-    """Distinct person ids, collected over the chunks of a table."""
-
-    _chunks: list[Any] = field(default_factory=list)
-    _new: int = 0
-
-    def add(self, ids: Any) -> None:
-        """Add the ids of a chunk, distinct or not."""
-        self._chunks.append(ids)
-        self._new += len(ids)
-        if self._new > max(1 << 20, len(self._chunks[0])):
-            self._join()
-
-    def _join(self) -> None:
-        kind = self._chunks[0].type
-        self._chunks, self._new = [pc.unique(pa.concat_arrays([c.cast(kind) for c in self._chunks]))], 0
-
-    @property
-    def ids(self) -> Any:
-        """The distinct ids."""
-        self._chunks = self._chunks or [pa.array([], pa.string())]
-        self._join()
-        return self._chunks[0].drop_null()

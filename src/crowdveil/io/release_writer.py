@@ -53,7 +53,7 @@ def step_table(release: FlowRelease, table_format: TableFormat) -> pa.Table:
 
 
 def _step_times(release: FlowRelease, table_format: TableFormat) -> Callable[[Ints], Any] | None:
-    """Return what writes times as text, for CSV; None for timestamps."""
+    """Return a function that writes times as text, for CSV; None for timestamps."""
     return partial(iso_times, tz=release.tz) if table_format == "csv" and release.step_s is not None else None
 
 

@@ -22,8 +22,6 @@ from crowdveil.errors import InputError, counted, rows_named
 MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"]
 _SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
-LEAST_ROW_BYTES = 16
-"""Bytes of a row of a CSV, at least: two ids, a time and a person; packed files have fewer, but are not made for large data."""
 MAX_LISTED = 200_000
 """Columns, or row groups, that the footer of a Parquet file may list: each takes memory before a value is read."""
 READERS = "crowdveil.readers"
@@ -55,8 +53,6 @@ class Source:
         The table in memory; None for a file.
     delimiter
         For a CSV, the character between values.
-    rows
-        Number of rows; None for a CSV.
     """
 
     name: str
@@ -64,20 +60,12 @@ class Source:
     path: Path | None = None
     table: pa.Table | None = None
     delimiter: str | None = None
-    rows: int | None = None
     files: tuple[Path, ...] = ()
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
         return list(self.schema.names)
-
-    @property
-    def most_rows(self) -> int:
-        """Number of rows; for a CSV, an estimate of the largest possible number."""
-        if self.rows is not None:
-            return self.rows
-        return _csv_path(self.path).stat().st_size // LEAST_ROW_BYTES
 
     @property
     def is_parquet(self) -> bool:
@@ -110,7 +98,9 @@ class Source:
         elif self.is_parquet:
             text = [c for c in ids if c in wanted and pa.types.is_string(self.schema.field(c).type)]
             for path in self.parquet_files:
-                yield from parquet_batches(self.name, path, wanted, read_dictionary=text)
+                # With pre_buffer, all of the file that was read stays in memory until it is closed.
+                with _read_errors(self.name), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
+                    yield from map(_validated, file.iter_batches(batch_size=1 << 18, columns=wanted))
         else:
             yield from self._csv_batches(wanted)
 
@@ -126,24 +116,6 @@ class Source:
                 raise InputError(self.name, "a quote is opened and never closed. Fix its row.")
 
 
-def parquet_batches(
-    name: str,
-    path: str | Path,
-    columns: Sequence[str],
-    *,
-    read_dictionary: Sequence[str] = (),
-    row_group: int | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield columns of a Parquet file in chunks; of one row group alone, on one thread, if it is given."""
-    groups = None if row_group is None else [row_group]
-    # With pre_buffer, all of the file that was read stays in memory until it is closed.
-    with _read_errors(name), pq.ParquetFile(path, read_dictionary=[*read_dictionary], pre_buffer=False) as file:
-        chunks = file.iter_batches(
-            batch_size=1 << 18, row_groups=groups, columns=[*columns], use_threads=groups is None
-        )
-        yield from map(_validated, chunks)
-
-
 def open_source(data: Any) -> Source:
     """Open a path, an Arrow table, a pandas or GeoPandas frame, or an object with the Arrow C stream interface."""
     if isinstance(data, Source):
@@ -153,7 +125,7 @@ def open_source(data: Any) -> Source:
     table = _as_table(data)
     if table.num_columns == 0 or table.num_rows == 0:
         raise InputError("the table has no rows: expected at least one.")
-    return _checked(Source("the table", table.schema, table=table, rows=table.num_rows))
+    return _checked(Source("the table", table.schema, table=table))
 
 
 def _checked(source: Source) -> Source:
@@ -240,18 +212,17 @@ def _open_folder(folder: Path) -> Source:
             f"the columns of {files[0].name} and {Path(other.name).name} differ in their names, order or types. Write all "
             "files of the folder with the same columns.",
         )
-    rows = sum(source.rows or 0 for source in opened)
-    return Source(str(folder), opened[0].schema, path=folder, rows=rows, files=files)
+    return Source(str(folder), opened[0].schema, path=folder, files=files)
 
 
 def _open_parquet(path: Path) -> Source:
     with _read_errors(str(path)):
         with pq.ParquetFile(path, thrift_container_size_limit=MAX_LISTED) as file:
             refuse_wide(str(path), file.metadata.num_columns)
-            rows, schema = file.metadata.num_rows, file.schema_arrow
-        if rows == 0:
+            has_rows, schema = file.metadata.num_rows > 0, file.schema_arrow
+        if not has_rows:
             raise InputError(path, "the file has columns but no rows. Expected at least one.")
-        return _checked(Source(str(path), schema, path=path, rows=rows))
+        return _checked(Source(str(path), schema, path=path))
 
 
 def _open_csv_source(path: Path) -> Source:

@@ -1,22 +1,30 @@
-"""Zones of OD data: given by the user, or a tessellation that covers its coordinates."""
+"""Zones of OD data: given by the user, a tessellation that covers its coordinates, or the cells of its stations.
+
+Positions of stations are public infrastructure; those of GPS points are not. So an id is a station only if nearly all rows of
+the data repeat the position of their id, to about a meter. Where positions vary from row to row, they were measured on the way:
+a mean or median of them would publish something of single trips, and the ids stay without a position.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from crowdveil.errors import InputError, Option, ParameterError
+from crowdveil.errors import InputError, Option, ParameterError, Text
+from crowdveil.io.columns import find_columns
 from crowdveil.io.cropping import EVERYTHING, Crop
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
 from crowdveil.io.od_rows import read_coordinates
 from crowdveil.io.source import Source
+from crowdveil.io.values import ids_of, natural_key, read_floats
 from crowdveil.io.zones import is_voronoi, read_zones
-from crowdveil.model.arrays import Floats
+from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import Reach
 from crowdveil.model.tessellation import (
     grid_over,
@@ -24,6 +32,7 @@ from crowdveil.model.tessellation import (
     h3_cells,
     h3_zones,
     public_box,
+    voronoi_zones,
 )
 from crowdveil.model.zones import Zones
 
@@ -132,3 +141,114 @@ def usable_coordinates(batch: Any, columns: OdColumns, name: str) -> Iterator[tu
 
         lon, lat = read_coordinates(batch, columns.coordinates(end), name, problem)
         yield lon[~bad], lat[~bad]
+
+
+ALIKE = 0.9
+"""Least share of rows at the most frequent position of their id."""
+DECIMALS = 5
+"""Decimals of compared positions, about a meter: a station may be written with more or fewer digits."""
+REPEATED = 5
+"""Least rows of a station, on average."""
+REACH = 4.0
+"""Largest radius of a cell, in median distances between neighboring stations: people walk to a station, and maps are readable."""
+MAX_POSITIONS = 1_000_000
+"""Distinct ids and positions beyond which they are no stations."""
+STATION_ROLES = ("origin_lon", "origin_lat", "destination_lon", "destination_lat")
+
+
+def station_zones(source: Source, columns: OdColumns, named: dict[str, str | None], notes: ReadNotes) -> Zones | None:
+    """Return the Voronoi cells of the stations in the data; None if ids have no coordinates, or not one position each."""
+    places = station_columns(source, columns, named)
+    if places is None:
+        return None
+    return zones_of_positions(_count_positions(source, columns, places), columns, notes)
+
+
+def station_columns(source: Source, columns: OdColumns, named: Mapping[str, str | None]) -> dict[str, str] | None:
+    """Return the columns of coordinates by role; None where zones are not named by ids, or ids have no coordinates."""
+    if not columns.by_id:
+        return None
+    found = find_columns(source, {role: named.get(role) for role in STATION_ROLES}, ReadNotes())
+    places = {role: column for role, column in found.items() if column is not None}
+    return places if len(places) == len(STATION_ROLES) else None
+
+
+def zones_of_positions(found: pa.Table | None, columns: OdColumns, notes: ReadNotes) -> Zones | None:
+    """Return the zones of stations from the rows of each id and position, with a note; None if they are no stations."""
+    zones = None if found is None else _stations(found)
+    if zones is None:
+        notes.add(
+            Text(
+                "the ids of origins and destinations have no fixed positions, so their positions are not used; give {zones}, "
+                "also as voronoi:FILE, grid:500m or h3:8."
+            )
+        )
+        return None
+    notes.add(
+        Text(
+            "each id in columns {origins} and {destinations} has one position: they are stations, and their Voronoi cells "
+            "are the zones. Outlines show which stations the data has; choose other zones with {zones}, also as "
+            "voronoi:FILE, grid:500m or h3:8.",
+            origins=columns.origin,
+            destinations=columns.destination,
+        )
+    )
+    return zones
+
+
+def _count_positions(source: Source, columns: OdColumns, places: dict[str, str]) -> pa.Table | None:
+    """Return the rows of each id and position; None if there are too many for stations."""
+    counts: pa.Table | None = None
+    ids = [getattr(columns, end) for end in ENDS]
+    for batch in source.batches([*ids, *places.values()], ids):
+        parts = [positions(batch, columns, places, source.name), *([] if counts is None else [counts])]
+        counts = _summed(pa.concat_tables(parts))
+        if len(counts) > MAX_POSITIONS:
+            return None
+    return counts
+
+
+def positions(chunk: pa.RecordBatch, columns: OdColumns, places: Mapping[str, str], name: str) -> pa.Table:
+    """Return the ids and positions in a chunk of rows of the data `name`, and the rows of each."""
+    parts = []
+    for end in ENDS:
+        lon, lat = (read_floats(chunk[places[f"{end}_{axis}"]], name)[0] for axis in ("lon", "lat"))
+        # Adding 0 turns -0 into 0.
+        lon, lat = (np.round(values, DECIMALS) + 0.0 for values in (lon, lat))
+        ids = ids_of(chunk[getattr(columns, end)], name).cast(pa.string())
+        part = pa.table({"id": ids, "lon": lon, "lat": lat, "n": np.ones(len(lon), np.int64)})
+        usable = np.isfinite(lon) & np.isfinite(lat) & (np.abs(lon) <= 180) & (np.abs(lat) <= 90)
+        parts.append(part.filter(pa.array(usable)).drop_null())
+    return _summed(pa.concat_tables(parts))
+
+
+def _summed(rows: pa.Table) -> pa.Table:
+    """Return one row for each id and position."""
+    summed = rows.group_by(["id", "lon", "lat"]).aggregate([("n", "sum")])
+    return summed.rename_columns(["id", "lon", "lat", "n"])
+
+
+def _stations(counts: pa.Table) -> Zones | None:
+    """Return the zones of stations from the rows of each id and position; None if they are no stations."""
+    if not len(counts):
+        return None
+    # The most frequent position of an id; of several the westernmost, so that nothing depends on the order of rows.
+    table = counts.sort_by([("id", "ascending"), ("n", "descending"), ("lon", "ascending"), ("lat", "ascending")])
+    most = [(column, "first") for column in ("lon", "lat", "n")]
+    found = table.group_by("id", use_threads=False).aggregate([*most, ("n", "sum")])
+    lon, lat, n, all_n = (found[c].to_numpy() for c in ("lon_first", "lat_first", "n_first", "n_sum"))
+    names = found["id"].to_pylist()
+    # Of ids that occur once each nothing shows that their positions are fixed.
+    if len(names) < 2 or all_n.sum() < REPEATED * len(names) or n.sum() < ALIKE * all_n.sum():
+        return None
+    order = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
+    return _cells(np.array(names, dtype=object)[order], lon[order], lat[order])
+
+
+def _cells(names: Labels, lon: Floats, lat: Floats) -> Zones | None:
+    """Return the Voronoi cells of stations; those of one position, such as a station that got a new id, share a cell."""
+    places, cell = np.unique(np.column_stack([lon, lat]), axis=0, return_inverse=True)
+    if len(places) < 2:
+        return None
+    cells = voronoi_zones(np.arange(len(places)).astype(object), places[:, 0], places[:, 1], REACH)
+    return Zones(names, lon, lat, polygons=cells.outlines(cell.reshape(-1).astype(np.int32)), kind="voronoi")

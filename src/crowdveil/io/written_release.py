@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 from weakref import WeakKeyDictionary
@@ -88,8 +88,6 @@ POINTS = {
 """Columns of the tables of a release."""
 _COLUMNS = FLOWS | STEPS | POINTS
 AREAS_FILE, MANIFEST_FILE, REPORT_FILE = "areas.geojson", "manifest.json", "report.html"
-LARGE = 1 << 26
-"""Bytes of a table above which its columns are read, or given back, one by one."""
 NO_TIME = int(np.iinfo(np.int64).min)
 """Start of a time step without a time in the files."""
 PointTable = tuple[Ints, Floats, Floats]
@@ -139,6 +137,11 @@ class WrittenRelease:
     def is_flows(self) -> bool:
         """Whether it holds flows, not trajectories."""
         return self.steps_table is not None
+
+    @property
+    def content(self) -> str:
+        """What it holds: flows or trajectories."""
+        return "flows" if self.is_flows else "trajectories"
 
     @property
     def steps(self) -> pa.Table:
@@ -384,38 +387,16 @@ _TYPES: dict[str, tuple[Callable[[Any], bool], ...]] = {
 _OF_CSV = {"integer": pa.int64(), "number": pa.float64(), "name": pa.string(), "time": pa.string()}
 
 
-def _read_file(path: Path, read_dictionary: list[str]) -> pa.Table:
-    """Return the table of a file; columns of a large one are read one after the other, in less memory."""
-    names = pq.read_schema(path).names
-    with pq.ParquetFile(path, read_dictionary=[name for name in read_dictionary if name in names]) as file:
-        if file.metadata.num_rows * len(names) * 8 <= LARGE:
-            return _one_chunk(file.read())
-        columns = [_read_column(file, name) for name in names]
-    return reduce(lambda table, more: table.append_column(more.schema.field(0), more.column(0)), columns)
-
-
-def _read_column(file: pq.ParquetFile, name: str) -> pa.Table:
-    return _one_chunk(file.read(columns=[name])).select([name])
-
-
-def _one_chunk(table: pa.Table) -> pa.Table:
-    """Return a table whose columns are one chunk each, copied one after the other: never two tables are in memory."""
-    schema, columns = table.schema, table.columns
-    del table
-    made = []
-    while columns:
-        made.append(columns.pop(0).combine_chunks())
-    return pa.table(made, schema=schema)
-
-
 def _read_table(path: Path) -> pa.Table:
     """Return a table of a release; it may have no rows, since a release may suppress everything."""
     if path.suffix != ".csv":
-        # Area names repeat in many rows: dictionary-encoded, each is looked up once. The reader of single files imports less.
+        # Area names repeat in many rows: dictionary-encoded, each is looked up once.
         repeated = ["origin_area", "destination_area", "state"]
         if path.is_dir():
-            return _one_chunk(pq.read_table(path, read_dictionary=repeated))
-        return _read_file(path, repeated)
+            return pq.read_table(path, read_dictionary=repeated).combine_chunks()
+        names = pq.read_schema(path).names
+        with pq.ParquetFile(path, read_dictionary=[name for name in repeated if name in names]) as file:
+            return file.read().combine_chunks()
     with pacsv.open_csv(path) as head:
         names = head.schema.names
         types = {name: _OF_CSV[_COLUMNS[name].kind] if name in _COLUMNS else pa.string() for name in names}

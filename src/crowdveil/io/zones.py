@@ -23,7 +23,7 @@ from crowdveil.io.columns import (
 )
 from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
-from crowdveil.io.geojson_reader import read_geojson
+from crowdveil.io.geojson import read_geojson
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import refuse_other_spelling
 from crowdveil.io.source import Source, from_pandas, open_source
@@ -135,16 +135,7 @@ def read_tile_values(
                 ),
             )
         column = others[0]
-    elif column not in table.column_names:
-        raise InputError(
-            name,
-            Text(
-                "there is no column {column} for {option}. Name one of {columns}.",
-                column=column,
-                option=Option(option),
-                columns=", ".join(table.column_names),
-            ),
-        )
+    _check_column(table, column, name, option)
     values, bad = read_floats(table[column], f"{name}, column {column}")
     _refuse_commas(table, column, name)
     off = values < 0
@@ -164,15 +155,7 @@ def read_tile_labels(
     """Return a text of each zone, such as its known land use, from a column of a table or file of zones; None if it has none."""
     notes = notes if notes is not None else ReadNotes()
     table, _, name = read_shapes(data, notes)
-    if column not in table.column_names:
-        raise InputError(
-            name,
-            Text(
-                "there is no column {column} for {reference}. Name one of {columns}.",
-                column=column,
-                columns=", ".join(table.column_names),
-            ),
-        )
+    _check_column(table, column, name, "reference")
     ids = _ids(table, len(table), name, zone_id, False, notes)
     found = np.full(len(zones), None, dtype=object)
     for own, value in zip(ids, table[column].cast(pa.string()).to_pylist(), strict=True):
@@ -180,6 +163,20 @@ def read_tile_labels(
         if index >= 0 and value is not None and value.strip():
             found[index] = value.strip()
     return found
+
+
+def _check_column(table: pa.Table, column: str, name: str, option: str) -> None:
+    """Raise unless a table has the column that an option names."""
+    if column not in table.column_names:
+        raise InputError(
+            name,
+            Text(
+                "there is no column {column} for {option}. Name one of {columns}.",
+                column=column,
+                option=Option(option),
+                columns=", ".join(table.column_names),
+            ),
+        )
 
 
 def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
@@ -211,7 +208,7 @@ def read_shapes(data: Any, notes: ReadNotes) -> tuple[pa.Table, Labels | None, s
 
 
 def _read_geometries(table: pa.Table, name: str, notes: ReadNotes) -> tuple[pa.Table, Labels | None, str]:
-    """Return what `read_shapes` does, of a table whose geometries are WKB: of GeoArrow, or in a column with a usual name."""
+    """Return attributes, shapes and name of a table with WKB, as GeoArrow or in a column with a usual name."""
     found = [
         field
         for field in table.schema

@@ -18,7 +18,7 @@ from crowdveil.io.od_rows import OdReader, RowHashes, ZoneNames
 from crowdveil.io.omx import is_omx, omx_file
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.tiling import by_coordinates
-from crowdveil.io.time_forms import TimeForm
+from crowdveil.io.times import TimeForm
 from crowdveil.io.written_release import file_hash
 from crowdveil.ledger.content import (
     RowContent,

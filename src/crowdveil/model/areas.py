@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -182,16 +181,8 @@ def _digest(tiles: Indices) -> str:
     return base64.b32encode(digest).decode("ascii").lower()[:12]
 
 
-_begun: WeakKeyDictionary[Zones, dict[str, bool]] = WeakKeyDictionary()
-"""Whether the id of any zone begins with a word: asked for every release."""
-
-
 def _free_prefix(zones: Zones, word: str) -> str:
     """Return a word that no zone id begins with, so that names made of it are new."""
-    known = _begun.setdefault(zones, {})
-    while True:
-        if word not in known:
-            known[word] = any(name.startswith(word) for name in zones.ids)
-        if not known[word]:
-            return word
+    while any(name.startswith(word) for name in zones.ids):
         word = "_" + word
+    return word

@@ -160,17 +160,6 @@ def ranks(values: AnyArray) -> tuple[Ints, int]:
     return rank.reshape(-1).astype(np.int64), max(len(different), 1)
 
 
-def all_present(below: int, *lists: AnyArray) -> bool:
-    """Return whether each whole number from 0 to `below` - 1 is in a list; mostly a part of the lists is enough to see it."""
-    present = np.zeros(below, np.bool_)
-    for values in lists:
-        for low in range(0, len(values), CHUNK):
-            present[values[low : low + CHUNK].astype(np.intp, copy=False)] = True
-            if present.all():
-                return True
-    return bool(present.all())
-
-
 def sorted_distinct(values: Ints, *, in_runs: bool = False) -> Ints:
     """Return the different values, rising. Sorting takes a tenth of the time of numpy's hash table, which `np.unique` uses.
 

@@ -6,7 +6,6 @@ A release holds no original id. A flow that is not in it is suppressed: fewer th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -20,7 +19,6 @@ from crowdveil.model.arrays import (
     Floats,
     Indices,
     Ints,
-    all_present,
     check_coordinates,
     check_lengths,
     check_offsets,
@@ -221,10 +219,7 @@ class FlowRelease(Tabular):
 
     def with_suppressed(self, suppressed: Ints) -> FlowRelease:
         """Return the release with the volume suppressed in each time step."""
-        made = copy(self)  # all other columns are checked
-        object.__setattr__(made, "suppressed", frozen(suppressed, np.int64))
-        check_lengths("release", len(self.t), suppressed=made.suppressed)
-        return made
+        return replace(self, suppressed=suppressed)
 
     def without_empty_rows(self) -> FlowRelease:
         """Return the release without rows whose weights round to nothing: a flow of 0 trips is none."""
@@ -238,9 +233,9 @@ class FlowRelease(Tabular):
 
     def without_unused_areas(self) -> FlowRelease:
         """Return the release without areas that no row names: their presence would reveal a visit."""
-        if all_present(len(self.areas), self.origin, self.destination):
-            return self
         used, number = distinct(np.concatenate([self.origin, self.destination]), len(self.areas))
+        if len(used) == len(self.areas):
+            return self
         n = len(self)
         origin, destination = number[:n].astype(np.int32), number[n:].astype(np.int32)
         return replace(self, areas=self.areas.only(used), origin=origin, destination=destination)

@@ -131,7 +131,8 @@ class Clock:
         masks = np.zeros((2, len(wall)), bool)
         if len(wall) and self.tz != "UTC":
             for mask, ranges in zip(masks, self.turns(int(wall.min()), int(wall.max())), strict=True):
-                mask[:] = np.searchsorted(np.array(ranges, np.int64).ravel(), wall, side="right") % 2 == 1
+                if ranges:
+                    mask[:] = np.searchsorted(np.array(ranges, np.int64).ravel(), wall, side="right") % 2 == 1
         return masks[0], masks[1]
 
 

@@ -24,7 +24,7 @@ from crowdveil.io.manifest import CheckedGuarantee, DecisionEntry, FileEntry, Ma
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.source import open_source
 from crowdveil.io.tables import write_table
-from crowdveil.io.times import iso_times
+from crowdveil.io.times import time_column
 from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, NO_TIME, WrittenRelease, read_release
 from crowdveil.ledger.store import Ledger
 from crowdveil.model.arrays import Ints, group_sums
@@ -178,11 +178,7 @@ def _time_column(t: Ints, tz: str, written: WrittenRelease) -> Any:
     missing = t == NO_TIME
     if missing.all():
         return pa.nulls(len(t), written.data["t"].type)
-    return (
-        iso_times(t, tz)
-        if pa.types.is_string(written.data["t"].type)
-        else pa.array(t * 1000, pa.timestamp("ms", tz=tz))
-    )
+    return time_column(t, tz, as_text=pa.types.is_string(written.data["t"].type))
 
 
 def _steps_table(written: WrittenRelease, options: DeriveOptions, rows: Ints, volume: Ints, tz: str) -> pa.Table:

@@ -43,11 +43,10 @@ from crowdveil.reading import FRAME_OPTIONS, FlowReading, with_counted_tiles, wi
 from crowdveil.registry import find_method
 from crowdveil.report.cost_summary import FlowCost
 from crowdveil.run.options import ATTACKS, derive_seed
-from crowdveil.run.partitions import PartitionedRun, merged_findings, write_part
+from crowdveil.run.partitions import PartitionedRun, merged_facts, merged_findings, write_part
 from crowdveil.run.releases import REPORT_ROWS
 from crowdveil.run.stages import FileEntries, Findings, Guarantees, RunSpec, Solution
 from crowdveil.run.verification import check, check_k_feasible, refuse_large_k
-from crowdveil.solve.od.step_solver import summarize_figures
 
 STEPS_FILE = "steps.parquet"
 PARTITION_ROWS = 2_000_000
@@ -190,16 +189,6 @@ class FlowTotals:
         """Return the findings of each file."""
         return [summary["findings"] for summary in self.summaries]
 
-    def facts(self, spec: RunSpec) -> dict[str, Any]:
-        """Return the facts for the manifest from the method's diagnostics of all steps."""
-        summarize, rows = spec.method.summarize_diagnostics, [row for s in self.summaries for row in s["figures"]]
-        if summarize is None or not rows:
-            return {}
-        facts: dict[str, Any] = summarize_figures(
-            np.array(rows, np.float64), lambda figures: summarize(spec.params, figures)
-        )
-        return facts
-
     def areas(self, zones: Zones) -> tuple[Areas, Mask]:
         """Return the areas, sorted by name, and which are drawn; raise where two areas have one name."""
         table = pa.concat_tables(partition.areas for partition in self.partitions)
@@ -261,7 +250,7 @@ class PartitionedFlows(PartitionedRun):
                     most=REPORT_ROWS,
                 )
             ]
-        return Solution(self.totals.facts(spec), cost.numbers(spec.k), cost.lines(), notes=notes)
+        return Solution(merged_facts(spec, self.totals.summaries), cost.numbers(spec.k), cost.lines(), notes=notes)
 
     @property
     def published_rows(self) -> int:
@@ -360,8 +349,7 @@ class LocalPartitions(PartitionedFlows):
         step_s = None if grouping.steps is None else grouping.steps.step_s
         step_s = shortest_step(self.starts, reader.tz) if grouping.own_steps else step_s
         frame = frame_of(self.rows.zones, reading, reader.columns, step_s)
-        people = None if reader.columns.user is None else reader.count_people()
-        self.frame = replace(frame, distinct_people=people)
+        self.frame = replace(frame, distinct_people=grouping.people)
         return self.frame
 
     def count_people(self) -> int | None:

@@ -10,6 +10,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -24,15 +25,16 @@ from crowdveil.io.written_release import WrittenRelease, read_release
 from crowdveil.run.options import drawn_seed
 from crowdveil.run.releases import REPORT_ROWS, add_report, without_report
 from crowdveil.run.stages import Backend, Findings, Guarantees, RunSpec
+from crowdveil.solve.od.step_solver import summarize_figures
 
 
 def write_part(rows: pa.Table, folder: str, name: str) -> tuple[pa.Table, str]:
     """Write a file to a folder, by its path or URI; return the rows as read again, and the file's SHA-256."""
-    made = pa.BufferOutputStream()
-    pq.write_table(rows, made, compression=COMPRESSION)
+    buffer = pa.BufferOutputStream()
+    pq.write_table(rows, buffer, compression=COMPRESSION)
     files, path = file_system(folder)
     with files.open_output_stream(f"{path}/{name}") as stream:
-        stream.write(made.getvalue())
+        stream.write(buffer.getvalue())
     with files.open_input_file(f"{path}/{name}") as stream:
         content: bytes = stream.read()
     return pq.read_table(pa.BufferReader(content)), hashlib.sha256(content).hexdigest()
@@ -44,6 +46,17 @@ def merged_findings(guarantees: Guarantees, parts: list[list[dict[str, Any]]]) -
         (guarantee, guarantee.merge_findings([Finding.from_json(part[i]) for part in parts]))
         for i, guarantee in enumerate(guarantees)
     ]
+
+
+def merged_facts(spec: RunSpec, summaries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the facts for the manifest from the method's diagnostics in all partitions."""
+    summarize, rows = spec.method.summarize_diagnostics, [row for summary in summaries for row in summary["figures"]]
+    if summarize is None or not rows:
+        return {}
+    facts: dict[str, Any] = summarize_figures(
+        np.array(rows, np.float64), lambda figures: summarize(spec.params, figures)
+    )
+    return facts
 
 
 class PartitionedRun(Backend):

@@ -1,4 +1,4 @@
-"""Draw pictures of releases, of the original, and of both: read what a kind of picture needs, and say what is confidential.
+"""Draw pictures of releases, of the original, and of both: read the data of a kind of picture, and mark confidential ones.
 
 A picture without the original is made from the files of releases alone. A picture with the original carries a mark, has a
 name that says so, and cannot be written into a release.
@@ -175,10 +175,9 @@ def _drawn(
 
 
 def _check_content(kind: PlotKind, written: WrittenRelease) -> None:
-    held = "flows" if written.is_flows else "trajectories"
-    if kind.data not in (held, "either"):
+    if kind.data not in (written.content, "either"):
         raise InputError(
-            kind.name, f"Expected a release of {kind.data}, but this one holds {held}. Choose another plot."
+            kind.name, f"Expected a release of {kind.data}, but this one holds {written.content}. Choose another plot."
         )
 
 

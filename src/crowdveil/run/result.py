@@ -45,9 +45,9 @@ class Result:
     release
         The release as a model; None on a cluster, where it stays.
     notes
-        What was assumed and dropped when the data were read.
+        Assumptions of the reader, and dropped rows.
     cost
-        What the release cost, a line each.
+        The information loss, in lines.
     files
         The files of a release in memory, by name.
     """
@@ -70,11 +70,11 @@ class Result:
         return self.stated.plain()
 
     def summary(self) -> str:
-        """Return what is guaranteed, what it cost, and where the report is, as text."""
+        """Return the guarantees, the information loss, and where the report is, as text."""
         return "\n".join(line.strip() for line in self.lines())
 
     def lines(self) -> list[str]:
-        """Return what is guaranteed, and what it cost, for the person who ran it."""
+        """Return the guarantees and the information loss, for the person who ran it."""
         manifest = self.stated
         guaranteed = [f"  {entry.outcome:<13}{entry.statement}" for entry in manifest.guarantees]
         if manifest.method.status == "heuristic":
@@ -125,9 +125,9 @@ class Result:
         return Table(pa.Table.from_pylist([f["properties"] for f in features]), shapes)
 
     def _table(self, wanted: str, table: Any) -> Table:
-        held = "flows" if self.written.is_flows else "trajectories"
-        if held != wanted:
-            raise InputError("release", f"it holds {held}, not {wanted}. Use .{held}.")
+        content = self.written.content
+        if content != wanted:
+            raise InputError("release", f"it holds {content}, not {wanted}. Use .{content}.")
         return Table(table)
 
     @cached_property
@@ -138,7 +138,7 @@ class Result:
 
     @contextmanager
     def opened(self) -> Iterator[Path]:
-        """Give the folder of the release; for one in memory a temporary folder with its files."""
+        """Yield the folder of the release; for one in memory, a temporary folder with its files."""
         if isinstance(self.folder, str):
             raise InputError(self.folder, "the release is on a cluster. Read it with Spark.")
         if self.folder is not None:
@@ -155,7 +155,7 @@ class Result:
         return replace(self, folder=None, files=files)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Result:
-        """Write the files of the release, unchanged, to a folder; return the result that is there."""
+        """Write the files of the release, unchanged, to a folder; return the result in that folder."""
         files = self.in_memory()
         with new_folder(Path(folder), overwrite=overwrite, mark_file=MANIFEST_FILE) as target:
             files._write(target)
@@ -224,7 +224,7 @@ class Report:
         return f"<Report: a page of {len(self.html) // 1024:,} KiB; write it with .save(file)>"
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame of its own."""
+        """Return the page in a frame."""
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:720px;border:0"></iframe>'
 
 
@@ -262,7 +262,7 @@ class Plots:
         return self._draw("profiles", None, {"zone": zones}, ax)
 
     def loss(self, *, original: Any = None, ax: Any = None, **options: Any) -> Picture:
-        """Draw what the manifest publishes of the cost, or with the original every measure, each with its own axis."""
+        """Draw the costs in the manifest or, with the original, every measure; each has its own axis."""
         return self._draw("loss", original, options, ax)
 
     def heatmap(self, *, original: Any = None, ax: Any = None, **options: Any) -> Picture:
@@ -274,8 +274,8 @@ class Plots:
         return self._draw("paths", original, options, ax)
 
     def __repr__(self) -> str:
-        held = "flows" if self.result.written.is_flows else "trajectories"
-        kinds = [kind.name for kind in KINDS.values() if kind.data in (held, "either") and kind.releases != "no"]
+        content = (self.result.written.content, "either")
+        kinds = [kind.name for kind in KINDS.values() if kind.data in content and kind.releases != "no"]
         return f"<Plots: {', '.join(kinds)}; draw one with plot.{kinds[0]}()>"
 
     def _draw(self, kind: str, original: Any, options: dict[str, Any], ax: Any) -> Picture:

@@ -14,29 +14,34 @@ import pyarrow as pa
 from crowdveil.engine.progress import Progress
 from crowdveil.engine.spark import Frame, SparkEngine
 from crowdveil.errors import EmptyInputError, InputError, Text, parts_of, text_of
-from crowdveil.io.axes import check_axes
-from crowdveil.io.flows import resolve_step_seconds
+from crowdveil.io.flows import check_coordinates, resolve_step_seconds
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import ENDS, NAMED, OdColumns, by_role, find_od_columns, refuse_unread_volumes
 from crowdveil.io.od_rows import zones_named
 from crowdveil.io.source import Source
-from crowdveil.io.stations import MAX_POSITIONS, positions, station_columns, zones_of_positions
 from crowdveil.io.tiling import (
+    MAX_POSITIONS,
     PointCover,
     Tiling,
     by_coordinates,
     find_cover,
     given_zones,
-    usable_coordinates,
+    positions,
+    station_columns,
     zones_covering,
+    zones_of_positions,
 )
-from crowdveil.io.time_forms import TimeForm, learned_form
-from crowdveil.io.times import mixed_zones, note_assumed_zone, note_clock_changes, read_seconds, refuse_spread
+from crowdveil.io.times import (
+    TimeForm,
+    learned_form,
+    read_seconds,
+    refuse_spread,
+)
 from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Sent
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Reach
-from crowdveil.model.time_axis import Clock, TimeAxis, shortest_step
+from crowdveil.model.time_axis import TimeAxis, shortest_step
 from crowdveil.model.zones import Zones
 from crowdveil.reading import FlowReading, read
 from crowdveil.run.flow_partitions import (
@@ -48,16 +53,26 @@ from crowdveil.run.flow_partitions import (
     frame_of,
     with_frame,
 )
-from crowdveil.run.spark.sources import first_rows, open_data, quoted, with_missing
+from crowdveil.run.spark.sources import (
+    COUNTED,
+    INSTANT,
+    SKIPPED,
+    TIME_NOTES,
+    TWICE,
+    add_time_notes,
+    first_rows,
+    open_data,
+    quoted,
+    time_notes,
+    with_missing,
+)
 from crowdveil.run.stages import RunSpec
 
 PARTITIONS_A_SLOT = 4
 """Fewest partitions for each task that runs at a time, so that all are busy."""
-START, INSTANT, SKIPPED, TWICE = (f"crowdveil_{name}" for name in ("start", "instant", "skipped", "twice"))
-PARTITION = "crowdveil_partition"
-ROW_STEPS = [(START, pa.int64()), (INSTANT, pa.bool_()), (SKIPPED, pa.bool_()), (TWICE, pa.bool_())]
-"""Columns that `StepReader` adds: the start of the time step (null where the time cannot be read), whether the time names a zone,
-and whether a clock skipped it or showed it twice."""
+START, PARTITION = "crowdveil_start", "crowdveil_partition"
+ROW_STEPS = [(START, pa.int64()), *TIME_NOTES]
+"""Columns that `StepReader` adds: the start of the time step (null where the time cannot be read), and how the time was read."""
 RESULT = pa.schema([("summary", pa.string()), ("areas", pa.binary()), ("steps", pa.binary())])
 
 
@@ -89,17 +104,13 @@ class StepReader(Sent):
             yield pa.record_batch([columns[name] for name in self.schema.names], schema=self.schema)
 
     def _steps(self, rows: pa.RecordBatch) -> dict[str, Any]:
-        none = np.zeros(rows.num_rows, np.bool_)
         if self.steps is None or self.time is None:
-            return {START: pa.array(none.astype(np.int64)), INSTANT: none, SKIPPED: none, TWICE: none}
-        times, clock = read_seconds(rows[self.time], f"column {self.time}", self.form), Clock(self.steps.tz)
+            none = np.zeros(rows.num_rows, np.bool_)
+            return {START: pa.array(none.astype(np.int64)), **dict.fromkeys((INSTANT, SKIPPED, TWICE), none)}
+        times = read_seconds(rows[self.time], f"column {self.time}", self.form)
         wall = np.where(times.bad, 0, times.values)
-        skipped, twice = (none, none) if times.instants else clock.odd_times(wall)
-        if times.instants:
-            wall = clock.to_wall(wall)
-        start = pa.array(self.steps.starts(self.steps.number(wall)), mask=times.bad)
-        instant = pa.array(np.full(rows.num_rows, times.instants), mask=times.bad)
-        return {START: start, INSTANT: instant, SKIPPED: skipped & ~times.bad, TWICE: twice & ~times.bad}
+        number = self.steps.number_at(wall) if times.instants else self.steps.number(wall)
+        return {START: pa.array(self.steps.starts(number), mask=times.bad)} | time_notes(times, self.steps.tz)
 
 
 @dataclass(frozen=True)
@@ -192,9 +203,7 @@ class SparkFlows(PartitionedFlows):
             refuse_unread_volumes(first, columns, named, form, source.name)
         zones = self._zones(data, source, columns, named, notes, is_text)
         if not columns.by_id:
-            of_file = zones if Tiling.of(reading.zones) is None else None
-            for end, (lon, lat) in zip(ENDS, usable_coordinates(first, columns, source.name), strict=True):
-                check_axes(lon, lat, columns.coordinates(end), source.name, of_file, notes)
+            check_coordinates(first, columns, source.name, reading.zones, zones, notes)
         seconds = resolve_step_seconds(reading.step, columns, notes)
         own_steps = reading.step is None and columns.is_flows and columns.time is not None
         steps = TimeAxis(1 if own_steps else seconds, reading.tz) if seconds else None
@@ -251,23 +260,15 @@ class SparkFlows(PartitionedFlows):
         self.rows = self.enter_context(self.engine.kept(self.engine.map_rows(chosen, reader, schema)))
         counts = self.engine.gather(
             self.engine.sql(
-                f"SELECT {START} AS start, count(*) AS size, bool_or({INSTANT}) AS instants, bool_or(NOT {INSTANT}) AS walls, "
-                f"count_if({SKIPPED}) AS skipped, count_if({TWICE}) AS twice FROM {{rows}} GROUP BY {START}",
-                rows=self.rows,
+                f"SELECT {START} AS start, {COUNTED} FROM {{rows}} GROUP BY {START}, {INSTANT}", rows=self.rows
             ),
             progress,
-        ).sort_by("start")
-        what = f"{source.name}, column {columns.time}"
-        if any(counts["instants"].to_pylist()) and any(counts["walls"].to_pylist()):
-            raise mixed_zones(what)
-        tz = self.spec.reading.tz
-        if steps is not None and any(counts["walls"].to_pylist()):
-            note_assumed_zone(self.notes, columns.time, tz)
-        note_clock_changes(
-            self.notes, columns.time, tz, sum(counts["skipped"].to_pylist()), sum(counts["twice"].to_pylist())
         )
-        known = counts.filter(counts["start"].is_valid())
-        self.starts, self.sizes = (known[name].to_numpy() for name in ("start", "size"))
+        what = f"{source.name}, column {columns.time}"
+        if steps is not None:
+            add_time_notes(counts.to_pylist(), columns.time, steps.tz, what, self.notes)
+        known = counts.filter(counts["start"].is_valid()).sort_by("start")
+        self.starts, self.sizes = (known[name].to_numpy() for name in ("start", "n"))
         if not len(known):
             raise InputError(what, "no time can be read. Name their form with time_format.")
         refuse_spread(int(self.starts[0]), int(self.starts[-1]), form, what)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from crowdveil.engine.spark import Frame, SparkEngine, SparkTable
 from crowdveil.errors import InputError, Option, ParameterError, Text
+from crowdveil.io.notes import ReadNotes
 from crowdveil.io.omx import is_omx
 from crowdveil.io.source import CSV_SUFFIXES, MISSING, Source, refuse_wide
+from crowdveil.io.times import Seconds, mixed_zones, note_assumed_zone, note_clock_changes
 from crowdveil.model.flows import VISITED
+from crowdveil.model.time_axis import Clock
 from crowdveil.run.stages import RunSpec
 
 HEAD_ROWS = 20_000
@@ -82,6 +86,31 @@ def with_missing(rows: pa.RecordBatch) -> pa.RecordBatch:
         pa.array([None if v in MISSING else v for v in column.to_pylist()], pa.string()) for column in rows.columns
     ]
     return pa.record_batch(columns, names=rows.schema.names)
+
+
+INSTANT, SKIPPED, TWICE = (f"crowdveil_{name}" for name in ("instant", "skipped", "twice"))
+TIME_NOTES = [(name, pa.bool_()) for name in (INSTANT, SKIPPED, TWICE)]
+"""Columns that say whether a time names a zone, and whether a clock skipped it or showed it twice; null without a time."""
+COUNTED = f"{INSTANT} AS instant, count(*) AS n, count_if({SKIPPED}) AS skipped, count_if({TWICE}) AS twice"
+"""A query of their counts, grouped by the first."""
+
+
+def time_notes(times: Seconds, tz: str) -> dict[str, Any]:
+    """Return the columns `TIME_NOTES` of rows with these times."""
+    skipped, twice = np.zeros((2, len(times.values)), np.bool_)
+    if not times.instants:
+        skipped, twice = Clock(tz).odd_times(np.where(times.bad, 0, times.values))
+    instant = pa.array(np.full(len(times.values), times.instants), mask=times.bad)
+    return {INSTANT: instant, SKIPPED: skipped & ~times.bad, TWICE: twice & ~times.bad}
+
+
+def add_time_notes(counts: list[dict[str, Any]], column: str | None, tz: str, what: str, notes: ReadNotes) -> None:
+    """Note from counts of `TIME_NOTES` how times were read; raise where only some of them name a zone."""
+    if {True, False} <= {row["instant"] for row in counts}:
+        raise mixed_zones(what)
+    if any(row["instant"] is False for row in counts):
+        note_assumed_zone(notes, column, tz)
+    note_clock_changes(notes, column, tz, *(sum(row[name] for row in counts) for name in ("skipped", "twice")))
 
 
 def quoted(name: str) -> str:

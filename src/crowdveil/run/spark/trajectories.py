@@ -25,13 +25,16 @@ from crowdveil.io.person_ids import count_case_variants, id_type, note_case_vari
 from crowdveil.io.release_folder import file_system
 from crowdveil.io.release_writer import area_features, area_properties
 from crowdveil.io.source import Source
-from crowdveil.io.time_forms import TimeForm, learned_form
-from crowdveil.io.times import far_reason, mixed_zones, note_assumed_zone, note_clock_changes, refuse_spread
-from crowdveil.io.trajectory_points import (
+from crowdveil.io.times import (
+    TimeForm,
+    far_reason,
+    learned_form,
+    refuse_spread,
+)
+from crowdveil.io.trajectories import (
     INCOMPLETE_TRAJECTORY,
     PointColumns,
     find_point_columns,
-    find_unusable_points,
     no_ids,
     no_value_reason,
     none_usable,
@@ -55,8 +58,19 @@ from crowdveil.model.trajectories import Extent, Trajectories
 from crowdveil.model.zones import Grid, Zones
 from crowdveil.reading import TrajectoryReading
 from crowdveil.report.cost_summary import TrajectoryCost
-from crowdveil.run.partitions import PartitionedRun, merged_findings
-from crowdveil.run.spark.sources import HEAD_ROWS, first_rows, open_data, quoted, with_missing
+from crowdveil.run.partitions import PartitionedRun, merged_facts, merged_findings
+from crowdveil.run.spark.sources import (
+    COUNTED,
+    HEAD_ROWS,
+    INSTANT,
+    TIME_NOTES,
+    add_time_notes,
+    first_rows,
+    open_data,
+    quoted,
+    time_notes,
+    with_missing,
+)
 from crowdveil.run.stages import FileEntries, Findings, Guarantees, RunSpec, Solution
 from crowdveil.run.trajectory_partitions import (
     FILE,
@@ -69,18 +83,16 @@ from crowdveil.run.trajectory_partitions import (
     plan_partitions,
 )
 from crowdveil.run.verification import refuse_large_k, what_k_counts
-from crowdveil.solve.od.step_solver import summarize_figures
 
 PARTITION_POINTS = 100_000
 """Points of a partition, unless trajectories that must be solved together have more."""
 FILE_ROWS = 1_000_000
 SOLVED_FOLDER = "solved"
 NO_ATTACK = "attacks on trajectories need all of them at once, so none was made on Spark."
-_INT, _DEGREES, _FLAG = pa.int64(), pa.float64(), pa.bool_()
+_INT, _DEGREES = pa.int64(), pa.float64()
 POINT = [("lon", _DEGREES), ("lat", _DEGREES), ("t", _INT), *((name, _INT) for name in KEY)]
-NOTES = [("reason", pa.int8()), ("instant", _FLAG), ("skipped", _FLAG), ("twice", _FLAG)]
-"""Columns that say why a row cannot be used (-1: it can), whether its time names a zone, and whether a clock skipped it or showed
-it twice."""
+NOTES = [("reason", pa.int8()), *TIME_NOTES]
+"""Columns that say why a row cannot be used (-1: it can), and how its time was read."""
 
 
 @dataclass(frozen=True)
@@ -118,23 +130,17 @@ class PointReader(Sent):
         for chunk in chunks:
             rows = with_missing(chunk) if self.source.delimiter is not None else chunk
             read = with_normalized_ids(rows, self.source, self.columns)
-            lon, lat, times = read_points(self.source, self.columns, read, self.form)
-            bad = rows_without_ids(self.columns, read)
-            bad |= find_unusable_points(self.columns, lon, lat, times, self.form)
+            lon, lat, times, bad = read_points(self.source, self.columns, read, self.form)
+            bad |= rows_without_ids(self.columns, read)
             reason = np.full(rows.num_rows, -1, np.int8)
             for number, why in reversed(list(enumerate(self.reasons))):
                 reason[bad.get(why, np.zeros(rows.num_rows, np.bool_))] = number
-            lost, clock = reason >= 0, Clock(self.tz)
-            t = times.values if times.instants else clock.to_utc(times.values)
-            made: dict[str, Any] = {
-                name: np.where(lost, 0, v) for name, v in (("lon", lon[0]), ("lat", lat[0]), ("t", t))
-            }
+            lost = reason >= 0
+            t = times.values if times.instants else Clock(self.tz).to_utc(times.values)
+            made: dict[str, Any] = {name: np.where(lost, 0, v) for name, v in (("lon", lon), ("lat", lat), ("t", t))}
             made |= zip(KEY, point_hashes(made["lon"], made["lat"], made["t"]), strict=True)
             made |= {name: one_array(read[column]) for name, column in zip(self.ids, self.columns.ids, strict=True)}
-            none = np.zeros(rows.num_rows, np.bool_)
-            skipped, twice = (none, none) if times.instants else clock.odd_times(np.where(times.bad, 0, times.values))
-            made |= {"reason": reason, "skipped": skipped & ~times.bad, "twice": twice & ~times.bad}
-            made["instant"] = pa.array(~none if times.instants else none, mask=times.bad)
+            made |= {"reason": reason} | time_notes(times, self.tz)
             columns = [pa.array(made[field.name]).cast(field.type) for field in self.schema]
             yield pa.record_batch(columns, schema=self.schema)
 
@@ -186,19 +192,12 @@ class SparkTrajectories(PartitionedRun):
 
     def _settle_rows(self, reader: PointReader, notes: ReadNotes, progress: Progress) -> None:
         """Note how times were read, and which rows cannot be used; raise where these may not be dropped."""
-        query = (
-            "SELECT reason, instant, count(*) AS n, count_if(skipped) AS skipped, count_if(twice) AS twice FROM {rows} "
-            "GROUP BY reason, instant"
-        )
+        query = f"SELECT reason, {COUNTED} FROM {{rows}} GROUP BY reason, {INSTANT}"
         counts = self.engine.gather(self.engine.sql(query, rows=self.rows), progress).to_pylist()
         column, tz = reader.columns.time, self.spec.reading.tz
         # Times of rows without ids are not read on one machine.
         known = [row for row in counts if row["reason"] < 0 or row["reason"] >= len(reader.ids)]
-        if {True, False} <= {row["instant"] for row in known}:
-            raise mixed_zones(f"{reader.source.name}, column {column}")
-        if any(row["instant"] is False for row in known):
-            note_assumed_zone(notes, column, tz)
-        note_clock_changes(notes, column, tz, *(sum(row[name] for row in known) for name in ("skipped", "twice")))
+        add_time_notes(known, column, tz, f"{reader.source.name}, column {column}", notes)
         problems = Problems()
         for number, reason in enumerate(reader.reasons):
             if n := sum(row["n"] for row in counts if row["reason"] == number):
@@ -261,22 +260,12 @@ class SparkTrajectories(PartitionedRun):
         squares = math.fsum(summary["squares"] for summary in self.summaries)
         meters = math.sqrt(squares / cost.trajectories) if cost.trajectories else 0.0
         far = f"distance to originals  {meters:,.1f} m (root of the mean square, in space alone)"
-        return Solution(self._facts(), cost.numbers(spec.k), [*cost.lines(), far])
+        return Solution(merged_facts(spec, self.summaries), cost.numbers(spec.k), [*cost.lines(), far])
 
     @property
     def cost(self) -> TrajectoryCost:
         """Return the information loss."""
         return sum((TrajectoryCost(**summary["cost"]) for summary in self.summaries), TrajectoryCost())
-
-    def _facts(self) -> dict[str, Any]:
-        """Return what the manifest says of the method's diagnostics in all partitions."""
-        summarize, rows = self.spec.method.summarize_diagnostics, [row for s in self.summaries for row in s["figures"]]
-        if summarize is None or not rows:
-            return {}
-        facts: dict[str, Any] = summarize_figures(
-            np.array(rows, np.float64), lambda figures: summarize(self.spec.params, figures)
-        )
-        return facts
 
     @property
     def published_rows(self) -> int:

@@ -22,8 +22,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import NAMED, ROLES, by_role, find_od_columns
 from crowdveil.io.source import Source, open_source
 from crowdveil.io.tiling import by_coordinates
-from crowdveil.io.time_forms import TimeForm
-from crowdveil.io.times import read_seconds
+from crowdveil.io.times import TimeForm, read_seconds
 from crowdveil.io.zones import with_files
 from crowdveil.model.flows import Flows
 from crowdveil.model.projection import great_circle_m
