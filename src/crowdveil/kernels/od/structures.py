@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crowdveil.kernels._types import Floats, Indices, Ints, Mask
+from crowdveil.kernels._types import Indices, Ints
 
 WHOLE, BY_DESTINATION, BY_ORIGIN, BY_TIME = 1, 2, 4, 8
 """Choices for a box: published whole, split by destination, by origin, by time. Sums of these are allowed choices."""
@@ -121,13 +121,3 @@ class SearchArrays(NamedTuple):
     choice: Ints
     left: Ints
     right: Ints
-
-
-class ZoneShares(NamedTuple):
-    """The zones that each area touches: offsets by area, zone, its part of the area's whole, and whether the area lies inside."""
-
-    offsets: Ints
-    zone: Indices
-    part: Floats
-    whole: Floats
-    inside: Mask
