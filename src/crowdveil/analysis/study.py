@@ -1,7 +1,7 @@
-"""Input of every analysis: a release, the target zones, and the share of each area in each zone.
+"""The input of every analysis: a release, the target zones, and the share of each area in each zone.
 
-Nothing comes from the original data unless the original is given. It is then flows between areas of one tile each, and goes
-through the same steps as the release.
+Nothing comes from the original data unless the original is given. It then is a release whose areas have one tile each, and goes
+through the same steps.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class StudyReading(Params):
 
 @dataclass(frozen=True, eq=False)
 class StudySide:
-    """Flows between areas, and the shares of these areas in the zones: of a release, or of the original as a release.
+    """Flows of a release, or of the original as a release, and the shares of their areas in the zones.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ def open_for_study(
 
 
 def _own_tiles(written: WrittenRelease) -> Zones:
-    """Return the tiles of a release; with outlines only if each tile is also an area of its own."""
+    """Return the tiles of a release; with outlines only if each tile is also an area."""
     names, alone = written.tile_names, {f["properties"]["tiles"][0]: f for f in written.features
                                         if len(f["properties"]["tiles"]) == 1}  # fmt: skip
     known = _outlines([alone[name] for name in names]) if len(alone) == len(names) else np.zeros(0, dtype=object)
@@ -182,8 +182,8 @@ def build_study(release: OpenedRelease, reading: StudyReading, original: Flows |
     if targets is not None and tiles is None and reading.weight is None:
         notes.add(
             Text(
-                "the release has no outlines of its tiles, so areas are spread evenly over their surface (give its zones "
-                "with {zones} to spread them over tiles)."
+                "the release has no outlines of its tiles, so areas are spread evenly over their surface. Give its zones "
+                "with {zones} to spread them over tiles."
             )
         )
     compared = None if original is None else _side_of_original(original, tiles)
@@ -201,7 +201,7 @@ def _reference(zones: Zones, reading: StudyReading, notes: ReadNotes) -> Labels 
     if source is None or Tiling.of(source) is not None:
         raise InputError(
             Option("reference"),
-            Text("it is a column of a file of zones. Give the file with {zones} or {to_zones}, and no grid."),
+            Text("it names a column of a file of zones. Give the file, not a grid, with {zones} or {to_zones}."),
         )
     return read_tile_labels(source, reading.reference, zones, zone_id=zone_id, notes=notes)
 

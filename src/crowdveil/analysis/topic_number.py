@@ -1,17 +1,17 @@
 """Choose a number of topics by how well topics predict hours that they were not found from.
 
-Documents are dealt into `folds` parts at random. For each number of topics and each part, topics are found from the other
-parts. Of each document that was left out, a random half of the flows gives its mixture of topics, and the other half is
-predicted from it (document completion). The perplexity is the exponential of the mean negative logarithm of the predicted share
-of a trip's flow: among how many equally likely flows the prediction is as uncertain. Lower is better.
+Documents are split into `folds` parts at random. For each number of topics and each part, topics are found in the other parts.
+In each held-out document, a random half of the flows determines the mixture of topics, and the other half is predicted from it
+(document completion). The perplexity is the exponential of the mean negative logarithm of the predicted share of a trip's flow:
+the prediction is as uncertain as a draw among so many equally likely flows. Lower is better.
 
-The chosen number is the smallest one whose perplexity is above the lowest one by at most the standard error of that difference,
-taken over the parts, or by at most 1 %: more topics predict no better than chance would have it, or not noticeably.
+The chosen number is the smallest one whose perplexity exceeds the lowest by at most the standard error of that difference over
+the parts, or by at most 1 %: more topics do not predict noticeably better.
 
 Notes
 -----
-Perplexity says how well topics predict, not how well people can read them; look at neighboring numbers too. Few documents (less
-than about 24) make the standard error large.
+Perplexity measures how well topics predict, not how well people can interpret them; look at neighboring numbers, too. With few
+documents (fewer than about 24) the standard error is large.
 
 References
 ----------
@@ -78,7 +78,7 @@ class TopicNumber(Tabular):
 
 
 def choose_number(counts: Any, params: TopicParams, progress: Progress) -> TopicNumber:
-    """Find topics without each part of the documents, for each number, and predict that part."""
+    """For each number of topics, find topics without each part of the documents, and predict that part."""
     documents = counts.shape[0]
     if documents < params.folds:
         raise InputError(
@@ -86,30 +86,30 @@ def choose_number(counts: Any, params: TopicParams, progress: Progress) -> Topic
         )
     rng = np.random.default_rng(params.seed)
     part = rng.permutation(np.arange(documents) % params.folds)
-    given = rng.random(counts.nnz) < 0.5
-    found = np.zeros((len(params.numbers), params.folds))
+    known = rng.random(counts.nnz) < 0.5
+    perplexities = np.zeros((len(params.numbers), params.folds))
     for i, number in enumerate(params.numbers):
         for fold in range(params.folds):
-            held = part == fold
-            model, _ = fit_topics(counts[np.flatnonzero(~held)], number, params.rounds, params.seed)
-            found[i, fold] = perplexity(model, counts, held, given)
-            progress(i * params.folds + fold + 1, found.size)
-    mean = found.mean(axis=1)
-    above = found - found[int(np.argmin(mean))]  # of the same part, since parts differ more than numbers of topics
+            held_out = part == fold
+            model, _ = fit_topics(counts[np.flatnonzero(~held_out)], number, params.rounds, params.seed)
+            perplexities[i, fold] = perplexity(model, counts, held_out, known)
+            progress(i * params.folds + fold + 1, perplexities.size)
+    mean = perplexities.mean(axis=1)
+    above = perplexities - perplexities[int(np.argmin(mean))]  # by part, since parts differ more than numbers of topics
     error = above.std(axis=1, ddof=1) / np.sqrt(params.folds)
     chosen = np.flatnonzero(above.mean(axis=1) <= np.maximum(error, TOLERANCE * mean.min()))[0]
     return TopicNumber(np.array(params.numbers, np.int64), mean, error, params.numbers[int(chosen)])
 
 
-def perplexity(model: Any, counts: Any, held: Mask, given: Mask) -> float:
-    """Return the perplexity of the cells of held-out documents that are not `given`, with mixtures from those that are."""
-    known, other = counts.copy(), counts.copy()
-    known.data = np.where(given, counts.data, 0.0)
-    other.data = np.where(given, 0.0, counts.data)
-    rows = np.flatnonzero(held)
+def perplexity(model: Any, counts: Any, held_out: Mask, known: Mask) -> float:
+    """Return the perplexity of the unknown cells of held-out documents, with mixtures from their `known` cells."""
+    first, second = counts.copy(), counts.copy()
+    first.data = np.where(known, counts.data, 0.0)
+    second.data = np.where(known, 0.0, counts.data)
+    rows = np.flatnonzero(held_out)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations of sparse matrices do not matter here
-        mixture = np.asarray(model.transform(known[rows]), np.float64)
-    cells = other[rows].tocoo()
+        mixture = np.asarray(model.transform(first[rows]), np.float64)
+    cells = second[rows].tocoo()
     share = np.einsum("ct,tc->c", mixture[cells.row], shares_of_words(model)[:, cells.col])
     return float(np.exp(-(cells.data * np.log(share)).sum() / cells.data.sum()))

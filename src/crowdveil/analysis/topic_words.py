@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from crowdveil.analysis.calendar import Slots
-from crowdveil.analysis.estimates import Groups, estimate_chunks
+from crowdveil.analysis.estimates import Groups, estimate_chunks, estimates
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, Text, import_extra
@@ -91,7 +91,7 @@ def count_words(study: Study, params: TopicParams, progress: Progress) -> WordCo
     if slots is None and release.step_s is None:
         raise InputError(
             Text(
-                "topics need time steps, but the release has none. Make one with times and {step}.",
+                "topics need time steps, but the release has none. Make a release with times and {step}.",
                 step=Option("step", "1h"),
             )
         )
@@ -106,7 +106,7 @@ def count_words(study: Study, params: TopicParams, progress: Progress) -> WordCo
 
 
 def filled_counts(side: StudySide, slots: Slots | None, keys: Ints, progress: Progress) -> tuple[Any, Ints]:
-    """Return trips by document and flow, and the documents, of those that have trips."""
+    """Return the trips by document and flow, and the documents; those without trips are left out."""
     groups = Groups.steps(side.release) if slots is None else slots.groups(side.release)
     counts = _counts(side, groups, keys, progress)
     filled = np.flatnonzero(counts.sum(axis=1) > 0)
@@ -132,12 +132,8 @@ def _places(study: Study, params: TopicParams) -> tuple[StudySide, Labels, Float
 
 def _largest(side: StudySide, most: int) -> Ints:
     """Return the keys (origin × zones + destination) of the largest flows over all time, ascending."""
-    everything = Groups.all(side.release)
-    chunks = [(_keys(side, c.origin, c.destination), c.volume) for c in estimate_chunks(side, everything)]
-    keys, volume = (np.concatenate(column) for column in zip(*chunks, strict=True))
-    top = np.sort(np.argsort(-volume, kind="stable")[:most])
-    chosen: Ints = keys[top]
-    return chosen
+    flows = estimates(side, Groups.all(side.release))
+    return _keys(side, flows.origin, flows.destination)[np.sort(np.argsort(-flows.volume, kind="stable")[:most])]
 
 
 def _keys(side: StudySide, origin: Any, destination: Any) -> Ints:
