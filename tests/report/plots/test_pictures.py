@@ -192,16 +192,16 @@ def test_a_saved_picture_is_checked_too(made: Path, tmp_path: Path) -> None:
 
 
 def test_a_mark_that_is_missing_stops_the_picture(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from crowdveil.report.plots import trajectory_maps
+    from crowdveil.run import pictures
 
-    draw = trajectory_maps.draw_paths
+    draw = pictures.draw_paths
 
     def unmarked(panels: Any, zoom: Any) -> Any:
         from dataclasses import replace
 
         return draw([replace(panel, confidential=False) for panel in panels], zoom)
 
-    monkeypatch.setattr(trajectory_maps, "draw_paths", unmarked)
+    monkeypatch.setattr(pictures, "draw_paths", unmarked)
     with pytest.raises(RuntimeError, match="mark"):
         crowdveil.plot(**call("paths", made, original=True))
 
