@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import InputError, Option
+from crowdveil.io.geojson import read_outlines
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
@@ -73,7 +74,7 @@ def released_panel(written: WrittenRelease, manifest: Manifest, at: str | None, 
     """
     tz = manifest.time_zone
     flows, t = all_flows(written, manifest)
-    flows = replace(flows, rings=Rings.of_geometries([feature.get("geometry") for feature in written.features]))
+    flows = replace(flows, rings=Rings.of(read_outlines(written.features)))
     panel = FlowPanel.of(title, False, flows, written.tile_names, _chosen(t, tz, at), manifest.k_unit)
     if at is not None and not len(panel.flows.volume):
         raise InputError(Option("at"), "the release has no flow in this time step. Name one of its time steps.")
@@ -129,7 +130,7 @@ def _parameters(manifest: Manifest) -> dict[str, Any]:
 
 def zone_rings(zones: Zones) -> Rings:
     """Return the outlines of zones; none where there are only centroids or ids."""
-    return Rings.of_shapes(list(zones.shapes()) if zones.located else [None] * len(zones))
+    return Rings.of(zones.shapes() if zones.located else [None] * len(zones))
 
 
 def meaning_of_gray(panels: Sequence[FlowPanel]) -> str:
