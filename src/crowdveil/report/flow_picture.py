@@ -67,6 +67,16 @@ class FlowPicture:
     all_volume: int = 0
     ids: Sequence[str] = ()
 
+    @classmethod
+    def between(
+        cls, names: list[str], lon: Floats, lat: Floats, rings: Rings, step: Ints, origin: Ints, destination: Ints, volume: Any
+    ) -> FlowPicture:  # fmt: skip
+        """Return flows between places, which are areas of one tile each."""
+        n = len(names)
+        return cls(
+            names, np.full(n, np.nan), lon, lat, np.arange(n + 1), np.arange(n), rings, [], step, origin, destination, volume
+        )  # fmt: skip
+
     def find(self, area: str) -> int:
         """Return the index of an area by its id or its name; -1 if there is none."""
         ids = list(self.ids)

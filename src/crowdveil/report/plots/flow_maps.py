@@ -58,7 +58,7 @@ def draw_flow_map(panels: Sequence[FlowPanel], base: Zones | None, top: int, zoo
     least = max(int(p.flows.volume[min(top, len(p.flows.volume)) - 1]) for p in panels if len(p.flows.volume))
     drawn = [int(np.count_nonzero(panel.flows.volume >= least)) for panel in panels]
     scale = VolumeScale.of(*(panel.flows.volume[:n] for panel, n in zip(panels, drawn, strict=True)))
-    frame = common_frame(panels, base, zoom or _around_flows(panels, drawn))
+    frame = common_frame(panels, base, zoom or box_around(panels, drawn))
     notes = ["Arrows bend to the right of their direction; circles are trips inside an area."]
     notes.append("Smaller flows are not drawn." if all(p.confidential for p in panels) else not_drawn(panels))
     notes.append(explained(panel.flows.names[i] for panel in panels for i in panel.flows.busiest))
@@ -66,8 +66,8 @@ def draw_flow_map(panels: Sequence[FlowPanel], base: Zones | None, top: int, zoo
     heading = f"Flows of at least {least:,} trips" if least > 1 else "Flows"
     made = new_map(frame, titles, heading, notes, confidential=any(panel.confidential for panel in panels))
     for axis, panel, n in zip(made.panels, panels, drawn, strict=True):
-        _draw_base(axis, panel, base, frame)
-        _draw_flows(axis, panel, n, frame, scale)
+        draw_base(axis, panel, base, frame)
+        draw_flows(axis, panel, n, frame, scale)
     _width_legend(made, scale)
     for axis, panel, n in zip(made.panels, panels, drawn, strict=True):
         _label_areas(axis, panel, n, frame)
@@ -79,7 +79,7 @@ def _refuse_nothing(name: str, panels: Sequence[FlowPanel]) -> None:
         raise InputError(name, "nothing was published, so there is nothing to draw.")
 
 
-def _around_flows(panels: Sequence[FlowPanel], drawn: Sequence[int]) -> tuple[float, ...] | None:
+def box_around(panels: Sequence[FlowPanel], drawn: Sequence[int]) -> tuple[float, ...] | None:
     """Return a box around the ends of the drawn flows of all panels, with a margin; None where it crosses the date line."""
     ends = [
         (p.flows, np.unique(np.concatenate([p.flows.origin[:n], p.flows.destination[:n]])))
@@ -103,7 +103,7 @@ def _title(panel: FlowPanel, drawn: int) -> str:
     return f"{panel.title}: {drawn:,} of {len(volume):,} flows, {share:.0f}\N{NO-BREAK SPACE}% of {total:,} {what}"
 
 
-def _draw_base(axis: Any, panel: FlowPanel, base: Zones | None, frame: PictureFrame) -> None:
+def draw_base(axis: Any, panel: FlowPanel, base: Zones | None, frame: PictureFrame) -> None:
     """Draw the outlines of the zones, or of the panel's areas, as a neutral base; where there are none, their centers."""
     rings = panel.flows.rings if base is None else zone_rings(base)
     draw_rings(axis, rings, frame)
@@ -114,7 +114,7 @@ def _draw_base(axis: Any, panel: FlowPanel, base: Zones | None, frame: PictureFr
         axis.plot(x[known], y[known], "o", color="#b3bbc2", markersize=1.8, zorder=0)
 
 
-def _draw_flows(axis: Any, panel: FlowPanel, n: int, frame: PictureFrame, scale: VolumeScale) -> None:
+def draw_flows(axis: Any, panel: FlowPanel, n: int, frame: PictureFrame, scale: VolumeScale) -> None:
     """Draw flows, the smallest first, so that the largest are on top."""
     flows = panel.flows
     x, y = cells(frame, flows.lon, flows.lat)

@@ -84,10 +84,9 @@ def released_panel(written: WrittenRelease, manifest: Manifest, at: str | None, 
 def original_panel(flows: Flows, at: str | None) -> FlowPanel:
     """Return the original flows between zones. Confidential."""
     t = flows.t if flows.step_s is not None else np.full(flows.steps, NO_TIME)
-    zones, n = flows.zones, len(flows.zones)
-    drawn = FlowPicture(
-        zone_labels(zones), np.full(n, np.nan), np.asarray(zones.lon), np.asarray(zones.lat), np.arange(n + 1),
-        np.arange(n), zone_rings(zones), [], flows.step, flows.origin.astype(np.int64),
+    zones = flows.zones
+    drawn = FlowPicture.between(
+        zone_labels(zones), zones.lon, zones.lat, zone_rings(zones), flows.step, flows.origin.astype(np.int64),
         flows.destination.astype(np.int64), flows.volume,
     )  # fmt: skip
     chosen = _chosen(t, flows.tz, at)
