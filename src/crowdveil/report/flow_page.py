@@ -1,4 +1,4 @@
-"""Page model of a report of flows: maps, time steps, group sizes and tables."""
+"""The page model of a report of flows: maps, time steps, group sizes and tables."""
 
 from __future__ import annotations
 

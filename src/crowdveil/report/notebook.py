@@ -1,4 +1,4 @@
-"""What a notebook shows of a release: guarantees, loss and a small map."""
+"""The summary of a release in a notebook: guarantees, loss and a small map."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class TrajectoryPicture:
             return np.zeros(0)
         leg = np.zeros(len(self.lon))
         for low in range(0, len(leg) - 1, CHUNK):
-            here, there = slice(low, min(low + CHUNK, len(leg) - 1)), slice(low + 1, low + 1 + CHUNK)
-            leg[here] = great_circle_m(self.lon[here], self.lat[here], self.lon[there], self.lat[there])
+            start, end = slice(low, min(low + CHUNK, len(leg) - 1)), slice(low + 1, low + 1 + CHUNK)
+            leg[start] = great_circle_m(self.lon[start], self.lat[start], self.lon[end], self.lat[end])
         leg[self.offsets[1:] - 1] = 0.0  # from one trajectory to the next
         return np.add.reduceat(leg, self.offsets[:-1]) / 1000
 

@@ -44,7 +44,7 @@ MAX_CELLS = 1200
 
 
 def not_drawn(panels: Sequence[FlowPanel]) -> str:
-    """Return what a flow map leaves out; `k_unit` of the releases is what k counts."""
+    """Return a note on the flows that a map leaves out, with what k counts in the releases."""
     units = " or ".join(sorted({panel.k_unit for panel in panels if panel.k_unit}))
     return f"Not drawn: smaller flows, and suppressed ones (fewer than k {units}, possibly none; suppressed is not 0)."
 
@@ -188,14 +188,14 @@ def trips_of_zone(panel: FlowPanel, zones: Zones, zone: str, direction: Directio
     if own < 0:
         raise ParameterError(Option("zone"), "there is no such zone among the zones. Name one of them.")
     flows = panel.flows
-    here, there = (flows.origin, flows.destination)[:: 1 if direction == "from" else -1]
+    own_end, other_end = (flows.origin, flows.destination)[:: 1 if direction == "from" else -1]
     tile_of = _zones_of_tiles(panel, zones)
     tiles = [tile_of[panel.tiles_of(area)] for area in range(len(flows.names))]
     inside = np.array([own in of_area for of_area in tiles], np.bool_)
     trips, known = np.zeros(len(zones)), np.zeros(len(zones), np.bool_)
-    for row in np.flatnonzero(inside[here]).tolist() if len(inside) else []:
-        ends = tiles[there[row]]
-        trips[ends] += flows.volume[row] / (len(tiles[here[row]]) * len(ends))
+    for row in np.flatnonzero(inside[own_end]).tolist() if len(inside) else []:
+        ends = tiles[other_end[row]]
+        trips[ends] += flows.volume[row] / (len(tiles[own_end[row]]) * len(ends))
         known[ends] = True
     return np.where(known, trips, np.nan)
 
@@ -248,7 +248,7 @@ def merged_with(panel: FlowPanel, end: End) -> Floats:
 def draw_coarsening(
     panels: Sequence[FlowPanel], zones: Zones | None, zoom: tuple[float, ...] | None, end: str = "both"
 ) -> Drawing:
-    """Draw with how many zones each zone was merged, as origin, as destination or both, with one scale for all releases.
+    """Draw the number of zones that each zone was merged with, as origin, as destination or both, on one scale.
 
     Without zones, areas are drawn instead, smaller ones on top of larger ones.
     """
@@ -322,9 +322,9 @@ def dense_matrix(panel: FlowPanel, position: dict[str, int]) -> Floats:
     found, known = np.zeros((m, m)), np.zeros((m, m), np.bool_)
     for o, d, volume in zip(flows.origin.tolist(), flows.destination.tolist(), flows.volume.tolist(), strict=True):
         (rows, share_o), (columns, share_d) = weights[o], weights[d]
-        here = np.ix_(rows, columns)
-        found[here] += volume * share_o[:, None] * share_d
-        known[here] = True
+        block = np.ix_(rows, columns)
+        found[block] += volume * share_o[:, None] * share_d
+        known[block] = True
     return np.where(known, found / np.outer(per_cell, per_cell), np.nan)
 
 

@@ -33,7 +33,7 @@ class FlowPanel:
     Attributes
     ----------
     title, confidential
-        What it is, and whether it is the original.
+        Its title, and whether it shows the original.
     flows
         The areas and the rows.
     tile_names
@@ -97,7 +97,7 @@ def original_panel(flows: Flows, at: str | None) -> FlowPanel:
 
 
 def _chosen(t: Ints, tz: str, at: str | None) -> Mask:
-    """Return which time steps begin so in local time; all of them without `at`."""
+    """Return which time steps begin with `at` in local time; all of them without `at`."""
     if at is None:
         return np.ones(len(t), np.bool_)
     known = t != NO_TIME
@@ -108,14 +108,14 @@ def _chosen(t: Ints, tz: str, at: str | None) -> Mask:
 
 
 def release_title(manifest: Manifest, others: Sequence[Manifest] = ()) -> str:
-    """Return the method and k of a release, and its parameters that differ from those of others that are shown with it."""
-    method, facts = manifest.method.name, _parameters(manifest)
-    named = [f"k = {facts['k']:,}"] if facts.get("k") is not None else []
-    theirs = [_parameters(other) for other in others]
+    """Return the method and k of a release, and the parameters that differ from those of others in the picture."""
+    method, parameters = manifest.method.name, _parameters(manifest)
+    named = [f"k = {parameters['k']:,}"] if parameters.get("k") is not None else []
+    of_others = [_parameters(other) for other in others]
     named += [
         f"{name.replace('_', ' ')} = {value}"
-        for name, value in facts.items()
-        if name != "k" and any(name in other and other[name] != value for other in theirs)
+        for name, value in parameters.items()
+        if name != "k" and any(name in other and other[name] != value for other in of_others)
     ]
     return f"release: {', '.join([method, *named])}"
 
@@ -141,7 +141,7 @@ def meaning_of_gray(panels: Sequence[FlowPanel]) -> str:
 
 
 def common_frame(panels: Sequence[FlowPanel], base: Zones | None, zoom: tuple[float, ...] | None) -> PictureFrame:
-    """Return one frame for all panels: what they show, or the box of `zoom`."""
+    """Return one frame for all panels: around their flows and the base, or the box of `zoom`."""
     lon, lat = [np.zeros(0)], [np.zeros(0)]
     for flows in (panel.flows for panel in panels):
         used = np.unique(np.concatenate([flows.origin, flows.destination]))
