@@ -15,7 +15,7 @@ from hostile import SECRET, Hostile, Listener, make_secret
 from crowdveil.errors import InputError, Name, ParameterError, Text, parts_of
 from crowdveil.server.service import default_memory
 from crowdveil.server.workers import sandbox
-from crowdveil.server.workers.check_rows import check_rows
+from crowdveil.server.workers.inspect_upload import check_rows
 from crowdveil.server.workers.sandbox import BUBBLEWRAP, LANDLOCK, Bounds, clean_environment, confinement, run_sandboxed
 from crowdveil.server.workers.worker import SENTENCE_MOST, checked_answer, checked_progress
 
@@ -136,7 +136,7 @@ def test_attempts_succeed_where_nothing_is_enforced(tmp_path: Path) -> None:
 
 
 def test_a_service_for_other_machines_does_not_start_without_confinement(monkeypatch: pytest.MonkeyPatch) -> None:
-    for found, local, other in ((BUBBLEWRAP, None, None), (LANDLOCK, "Landlock alone leaves open", "Landlock alone")):
+    for found, local, other in ((BUBBLEWRAP, None, None), (LANDLOCK, "Landlock alone leaves gaps", "Landlock alone")):
         monkeypatch.setattr(sandbox, "confinement", lambda found=found: found)
         for warning, text in (
             (sandbox.check_confinement(local=True), local),

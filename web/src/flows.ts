@@ -30,6 +30,12 @@ const flowWidth = (volume: number, top: number): number => 0.5 + 6.5 * strength(
 const flowClass = (volume: number, top: number): number =>
   Math.min(Math.floor(FLOW_CLASSES * strength(volume, top)), FLOW_CLASSES - 1);
 
+/** Return the volume at a position of the slider, from 0 for all flows to 100 for the largest: equal steps are equal factors. */
+export const threshold = (slider: number, low: number, top: number): number =>
+  slider === 0 ? 0 : Math.round(low * Math.pow(top / low, slider / 100));
+
+export const LINES_NOTE = "Lines bend to the right of their direction; circles are trips inside an area.";
+
 /** Return volumes for a legend with the width and class of their lines; none is below the smallest that is drawn. */
 export function flowLegend(top: number, low: number): { volume: number; width: number; level: number }[] {
   const round = (value: number) => (value < 1 ? 0 : Number(value.toPrecision(1)));
@@ -170,7 +176,7 @@ export class FlowLayer {
     });
   }
 
-  /** Return the tiles of an area; where tiles are not known an area is one tile of its own. */
+  /** Return the tiles of an area; an area is one tile if its tiles are not known. */
   private tilesOf(area: number): number[] {
     if (!this.tiles) return [area];
     return Array.from(this.tiles.subarray(this.tileStart[area], this.tileStart[area + 1]));
@@ -186,7 +192,7 @@ export class FlowLayer {
     return trips;
   }
 
-  /** Return why a shade cannot be shown for a single time step; empty if it can. */
+  /** Return the reason why a shade cannot be shown for a single time step; empty if it can. */
   whyAllSteps(shade: string): string {
     if (shade === "unpublished") return "all time steps: the share is of all of them";
     const known = this.tiles || this.data.sizes.every((size) => size === 1);
@@ -283,7 +289,7 @@ export class FlowPainter implements Painter {
     const look = colors(), one = this.chosen >= 0;
     yield* this.paintAreas(context, view, look);
     if (one) this.outline(context, view, look.ink);
-    // The flows of a chosen zone are drawn stronger than all others.
+    // The flows of a chosen zone are stronger than all others.
     if (!this.classes) yield* this.paintFlows(context, view, look, one ? 0.2 : 1);
     if (!this.classes && one) yield* this.paintFlows(context, view, look, 1, this.chosen);
     this.paintNames(context, view, look);

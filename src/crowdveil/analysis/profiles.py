@@ -47,7 +47,7 @@ from crowdveil.analysis.study import Study, StudySide
 from crowdveil.engine.progress import Progress
 from crowdveil.errors import Option, ParameterError, counted
 from crowdveil.measures.base import ratio
-from crowdveil.model.arrays import Floats, Ints, Labels, Mask
+from crowdveil.model.arrays import Floats, Ints, Labels, Mask, row_slices
 from crowdveil.model.tabular import align_rows
 from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.zones import Zones
@@ -241,29 +241,19 @@ def zone_profiles(side: StudySide, slots: Slots, zones: int, *, out: bool, gaps:
 
 def pair_profile(side: StudySide, slots: Slots, origin: int, destination: int, *, gaps: bool = False) -> Floats:
     """Return mean trips from one zone to another in each hour, with bounds: (3, hours)."""
-    release, listed = side.release, slots.groups(side.release).rows_of(side.release)
-    o, o_in, o_at = _share_of(side.shares, origin)
-    d, d_in, d_at = _share_of(side.shares_reached, destination)
-    a, b, whole = release.origin[listed.row], release.destination[listed.row], listed.steps == listed.all_steps
-    weights = (
-        o[a] * d[b] * (listed.steps / listed.all_steps), (o_in[a] & d_in[b] & whole).astype(np.float64),
-        (o_at[a] & d_at[b]).astype(np.float64),
-    )  # fmt: skip
-    volume = release.volume[listed.row]
-    sums = np.array([np.bincount(listed.group, volume * weight, len(slots)) for weight in weights], np.float64)
-    if gaps:
-        sums[:, np.bincount(listed.group, weights[2], len(slots)) == 0] = np.nan
+    ends = _in_zone(side.shares, origin), _in_zone(side.shares_reached, destination)
+    found = estimates(StudySide(side.release, *ends), slots.groups(side.release))
+    sums = np.full((3, len(slots)), np.nan if gaps else 0.0)
+    sums[:, found.group] = found.volume, found.lower, found.upper
     return _means(sums, slots)
 
 
-def _share_of(shares: Shares, zone: int) -> tuple[Any, Any, Any]:
-    """Return for each area its share in a zone, whether it lies wholly in it, and whether it touches it."""
-    area = np.repeat(np.arange(len(shares)), shares.touched)
-    here = np.flatnonzero(shares.zone == zone)
-    share, inside, touch = np.zeros(len(shares)), np.zeros(len(shares), np.bool_), np.zeros(len(shares), np.bool_)
-    share[area[here]] = shares.part[here] / shares.whole[area[here]]
-    inside[area[here]], touch[area[here]] = shares.inside[here], True
-    return share, inside, touch
+def _in_zone(shares: Shares, zone: int) -> Shares:
+    """Return the shares of areas in one zone."""
+    entry = np.flatnonzero(shares.zone == zone)
+    area = row_slices(shares.offsets)[entry]
+    part = shares.part[entry] / shares.whole[area]
+    return Shares.of_entries(len(shares), 1, area, np.zeros_like(area), part, shares.inside[entry])
 
 
 def _means(sums: Floats, slots: Slots) -> Floats:

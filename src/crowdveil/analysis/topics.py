@@ -39,8 +39,15 @@ import pyarrow as pa
 from crowdveil.analysis.base import Analysis, TableResult
 from crowdveil.analysis.calendar import Slots, when_columns
 from crowdveil.analysis.study import Study
-from crowdveil.analysis.topic_number import TopicNumber, choose_number
-from crowdveil.analysis.topic_words import TopicParams, count_words, filled_counts, fit_topics, shares_of_words
+from crowdveil.analysis.topic_model import (
+    TopicNumber,
+    TopicParams,
+    choose_number,
+    count_words,
+    filled_counts,
+    fit_topics,
+    shares_of_words,
+)
 from crowdveil.engine.progress import Progress
 from crowdveil.errors import Text, as_command_line, counted, render
 from crowdveil.model.arrays import Floats, Ints, Labels

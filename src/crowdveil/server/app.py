@@ -56,14 +56,14 @@ def _router_of(kind: Verb) -> APIRouter:
         name=f"describe_{kind.verb}",
     )
     def describe(who: CurrentUser, name: Name) -> dict[str, Any]:
-        return _described(kind, jobs.known(kind, name))
+        return _described(kind, jobs.registered_name(kind, name))
 
     @router.post(f"/{kind.collection}/{{name}}/jobs", status_code=202, summary=kind.summary, name=kind.verb,
                  openapi_extra=job_form(kind))  # fmt: skip
     async def submit(request: Request, who: Sender, name: Name) -> JobView:
-        registered = await run_in_threadpool(jobs.known, kind, name)
+        registered = await run_in_threadpool(jobs.registered_name, kind, name)
         job = await jobs.accept(request, who, kind, lambda _form: (registered, None))
-        return await run_in_threadpool(jobs.shown, request.app.state.service, job)
+        return await run_in_threadpool(jobs.job_view, request.app.state.service, job)
 
     return router
 
