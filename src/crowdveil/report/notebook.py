@@ -52,5 +52,5 @@ def small_map(written: WrittenRelease, manifest: Manifest) -> str:
     if not shown.located:
         return ""
     frame = map_frame(shown)
-    paths = svg_figures.map_outlines(shown, svg_figures.still_frame(frame)[0])
+    paths = svg_figures.map_outlines(shown, svg_figures.still_frame(frame))
     return _STYLE + svg_figures.still_map(shown, frame, paths, "Largest flows", flows=True)
