@@ -21,7 +21,7 @@ from crowdveil.analysis.quadtree_heatmap import HeatMapParams
 from crowdveil.analysis.quadtree_heatmap import run as heat_map
 from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
-from crowdveil.io.geojson import write_zones
+from crowdveil.io.geojson import read_outlines, write_zones
 from crowdveil.io.release_writer import area_features
 from crowdveil.io.zones import read_zones
 from crowdveil.methods.base import Method
@@ -149,7 +149,7 @@ def test_written_areas_across_the_date_line_are_cut_there_and_read_in_one_piece(
     assert "MultiPolygon" in kinds
     shapes = shapely.from_geojson([json.dumps(f["geometry"]) for f in features])
     assert shapely.is_valid(shapes).all() and np.abs(shapely.bounds(shapes)[:, [0, 2]]).max() <= 180
-    rings = Rings.of_geometries([f["geometry"] for f in features])
+    rings = Rings.of(read_outlines(features))
     frame = PictureFrame.around(rings.lon, rings.lat)
     x, _ = frame.to_cells(rings.lon, rings.lat)
     assert x.min() >= 0 and x.max() <= frame.width and frame.meters * frame.width < 7000

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crowdveil
-from crowdveil.analysis.land_use import Clustering, _matched
-from crowdveil.analysis.reference_map import ReferenceMap
+from crowdveil.analysis.land_use import Clustering, ReferenceMap, _matched
 from crowdveil.errors import InputError, MissingExtraError, ParameterError
 from crowdveil.model.areas import Areas
 from crowdveil.model.flows import Flows
@@ -71,7 +70,7 @@ def test_homes_work_and_bars_are_distinguished() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.integers(0, 3)), min_size=1, max_size=12))
-def test_a_known_map_is_compared_as_scikit_learn_does(zones: list[tuple[str | None, int]]) -> None:
+def test_a_known_map_is_compared_over_zones_with_a_class(zones: list[tuple[str | None, int]]) -> None:
     labels, cluster = np.array([a for a, _ in zones], dtype=object), np.array([c for _, c in zones])
     known = [(a, c) for a, c in zones if a is not None]
     if not known:
@@ -154,7 +153,7 @@ def test_groups_are_matched_by_the_zones_that_they_share() -> None:
 
 def test_too_few_zones_and_wrong_numbers_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     data = as_release(town())
-    with pytest.raises(InputError, match=r"Expected more than 2 zones .* but got 0. Lower least_trips="):
+    with pytest.raises(InputError, match=r"Expected more than 2 zones .* trips a day, got 0. Lower least_trips="):
         crowdveil.land_use(data, least_trips=1e6)
     with pytest.raises(ParameterError, match="most_clusters of least_clusters or more"):
         crowdveil.land_use(data, least_clusters=5, most_clusters=3)

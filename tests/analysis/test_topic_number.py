@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crowdveil
-from crowdveil.analysis.topic_number import perplexity
+from crowdveil.analysis.topic_model import perplexity
 from crowdveil.analysis.topics import match_topics
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.model.flows import Flows

@@ -253,7 +253,7 @@ def test_the_release_alone_is_enough(city: Path, tmp_path: Path) -> None:
         ),
         (["analyze", "reconstruct", "{out}", "--weight", "population"], "no file population"),
         (["analyze", "reconstruct", "{bare}", "--to-zones", "h3:8"], "no outlines"),
-        (["analyze", "reconstruct", "{bare}", "--plot", "map.png"], "needs the outlines"),
+        (["analyze", "reconstruct", "{bare}", "--plot", "map.png"], "a map needs the positions of the zones"),
         (["analyze", "reconstruct", "{bare}", "--weight", "area"], "surface of tiles"),
         (
             ["analyze", "profiles", "{out}", "--original", "{city}/trips.parquet"],

@@ -95,7 +95,7 @@ def test_addresses_that_cannot_be_used(command: Command, tmp_path: Path) -> None
     assert "data directory" in command("server", "token", "list", "--data-dir", tmp_path / "file").sentence
     made = ("server", "token", "create", "anna", "--data-dir", tmp_path / "new", "--database-url")
     assert "Expected postgresql://" in command(*made, "mysql://x").sentence
-    assert "database unavailable" in command(*made, "postgresql://127.0.0.1:9/x").sentence
+    assert "database is unavailable" in command(*made, "postgresql://127.0.0.1:9/x").sentence
 
 
 @pytest.mark.parametrize("database_url", ["sqlite", slow_param("postgres")], indirect=True)

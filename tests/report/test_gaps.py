@@ -12,9 +12,9 @@ from written_flows import written
 
 from crowdveil.analysis.calendar import Slots
 from crowdveil.io.matplotlib_figure import new_figure
-from crowdveil.report import analysis_plots, flow_page, flow_picture, svg_figures
+from crowdveil.report import flow_page, flow_picture, svg_figures
 from crowdveil.report.interval_charts import thinned
-from crowdveil.report.plots import profiles
+from crowdveil.report.plots import analyses, profiles
 from crowdveil.report.plots.drawing import line_with_gaps
 
 HOUR = 3600
@@ -83,8 +83,8 @@ def test_hours_without_values_are_hatched(tmp_path: Path) -> None:
     values[8:12], values[15] = [1, 2, 3, 2], 5.0
     figure = new_figure(5, 2)
     axis = figure.subplots()
-    line_with_gaps(axis, analysis_plots._hours(slots), values, color="#000000")
-    analysis_plots._hatched(axis, slots, np.isfinite(values))
+    line_with_gaps(axis, analyses._hours(slots), values, color="#000000")
+    analyses._hatched(axis, slots, np.isfinite(values))
     assert len(axis.patches) == 3 and all(patch.get_hatch() for patch in axis.patches)
     line, dots = axis.lines
     assert np.isnan(line.get_ydata()).sum() == 19 and dots.get_xdata().tolist() == [15.0]

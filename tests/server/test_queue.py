@@ -161,7 +161,7 @@ def test_many_workers_at_once_take_each_job_once(store: Store, database_url: str
 def test_a_database_that_is_unavailable_is_reported_and_used_again(store: Store) -> None:
     # What a database says that was stopped, or that has no room: both speak of an operational error.
     away = "SELECT no_such_function(1)" if store.db.is_sqlite else "SELECT pg_terminate_backend(pg_backend_pid())"
-    with pytest.raises(DatabaseUnavailableError, match="database unavailable"):
+    with pytest.raises(DatabaseUnavailableError, match="database is unavailable"):
         store.db.do(away)
     assert store.counts() == {}
 

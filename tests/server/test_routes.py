@@ -392,7 +392,7 @@ def test_an_upload_expires_and_the_log_has_it(service: Service, anna: Within) ->
     service.tidy()
     assert not folder.exists() and used(anna, GENERALIZE, {"data": fresh}).status_code == 202
     lines = [(row["what"], row["job"]) for row in service.store.log()]
-    assert ("uploaded a file", old) in lines and ("removed an upload whose time was over", old) in lines
+    assert ("uploaded a file", old) in lines and ("removed an expired upload", old) in lines
     assert "cabs" not in str(lines)
 
 

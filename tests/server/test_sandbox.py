@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
@@ -12,12 +13,14 @@ from typing import Any
 import pytest
 from hostile import SECRET, Hostile, Listener, make_secret
 
+from crowdveil.cli.demo import make_city
 from crowdveil.errors import InputError, Name, ParameterError, Text, parts_of
 from crowdveil.server.service import default_memory
 from crowdveil.server.workers import sandbox
-from crowdveil.server.workers.check_rows import check_rows
+from crowdveil.server.workers.inspect_upload import check_rows
 from crowdveil.server.workers.sandbox import BUBBLEWRAP, LANDLOCK, Bounds, clean_environment, confinement, run_sandboxed
 from crowdveil.server.workers.worker import SENTENCE_MOST, checked_answer, checked_progress
+from crowdveil.verbs.table import VERBS
 
 TESTS = Path(__file__).parents[1]
 NOTHING = "nothing"
@@ -136,7 +139,7 @@ def test_attempts_succeed_where_nothing_is_enforced(tmp_path: Path) -> None:
 
 
 def test_a_service_for_other_machines_does_not_start_without_confinement(monkeypatch: pytest.MonkeyPatch) -> None:
-    for found, local, other in ((BUBBLEWRAP, None, None), (LANDLOCK, "Landlock alone leaves open", "Landlock alone")):
+    for found, local, other in ((BUBBLEWRAP, None, None), (LANDLOCK, "Landlock alone leaves gaps", "Landlock alone")):
         monkeypatch.setattr(sandbox, "confinement", lambda found=found: found)
         for warning, text in (
             (sandbox.check_confinement(local=True), local),
@@ -254,3 +257,21 @@ def test_memory_of_a_container_or_unit_bounds_that_of_jobs(
 def test_memory_has_a_bound_by_default() -> None:
     assert 1 << 30 <= default_memory(4) <= default_memory(1)
     assert default_memory(10**6) == 1 << 30
+
+
+@pytest.mark.slow
+@each_way
+def test_every_job_runs_confined(how: str, tmp_path: Path) -> None:
+    """No library opens what the sandbox forbids, in any registered kind and name."""
+    make_city(tmp_path, 0, 36, 300, 3_000, 120, 1)
+    answer = run_sandboxed("every_job", {}, tmp_path, Bounds(4 << 30, 1 << 33), 1200, how=how)
+    assert answer is not None and "result" in answer, answer
+    ends = answer["result"]
+    faults = {job: end for job, end in ends.items() if end != "done" and not end.startswith("refused")}
+    assert not faults, json.dumps(faults, indent=1)
+    refused = [job for job, end in ends.items() if end != "done"]
+    every = {f"{kind.verb} {name}" for kind in VERBS.values() for name in kind.names()}
+    assert every <= {" ".join(job.split()[:2]) for job in ends}
+    assert len(refused) < len(ends) / 4, json.dumps({job: ends[job] for job in refused}, indent=1)
+    done = set(ends) - set(refused)
+    assert {"measure all csv", "measure propensity-score", "analyze land-use"} <= done, ends

@@ -120,10 +120,7 @@ def test_a_job_that_ends_its_process_is_run_twice_and_failed(store: Store, files
         failed = ended(store, job)
         assert failed.state == "failed" and failed.runs == 2 and failed.error_code == "crashed"
         assert nothing_left(files, job)
-        assert (
-            str(failed.error)
-            == f"the job ended the process that ran it twice{why}. Give it less data, or other parameters."
-        )
+        assert str(failed.error) == f"the job crashed its process twice{why}. Give it less data, or other parameters."
 
 
 def test_a_job_that_takes_too_much_memory_is_failed(store: Store, files: Files, start: Start) -> None:

@@ -28,7 +28,7 @@ export interface Preview {
   problems: { message: string; rows: number }[]; error: ErrorView | null;
   /** Whether only the beginning of the file was read. */
   part: boolean;
-  /** The error that the chosen method would end with. */
+  /** The error that the chosen method would fail with. */
   unfit: ErrorView | null;
   /** The first times as text, and as they are read. */
   times: { text: string; read: string | null }[];
@@ -55,7 +55,7 @@ let refused: () => void = () => undefined;
 export const token = (): string | null => sessionStorage.getItem(KEY);
 export const remember = (value: string): void => sessionStorage.setItem(KEY, value);
 export const forgetToken = (): void => sessionStorage.removeItem(KEY);
-/** Call a function where the service no longer knows the token. */
+/** Call a function when the service rejects the token. */
 export const whenRefused = (then: () => void): void => { refused = then; };
 
 function headers(): Record<string, string> {
@@ -111,7 +111,7 @@ export function upload<T>(
   });
 }
 
-/** Remove an upload without waiting for the answer, also while the page is left. */
+/** Remove an upload without waiting for the answer, even while the user leaves the page. */
 export const removeUpload = (id: string): void =>
   void fetch(`/uploads/${id}`, { method: "DELETE", headers: headers(), keepalive: true }).catch(() => undefined);
 

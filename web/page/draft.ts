@@ -1,4 +1,4 @@
-// What is being prepared: files, the meaning of columns, and values as they stand in the form.
+// A job in preparation: files, the meaning of columns, and the values of the form.
 import type { Field, Form, Method, Takes } from "./api";
 import type { JobView } from "./views";
 import { ROLES } from "./words";
@@ -11,7 +11,7 @@ export interface Draft {
   roles: Record<string, string>;
   method: Record<Takes, string>;
   values: Record<string, string | boolean>;
-  /** Where the time zone was guessed from, until it is changed. */
+  /** The source of the guessed time zone, until the user changes it. */
   zoneFrom: "map" | "browser" | null;
 }
 
@@ -43,7 +43,7 @@ export function again(form: Form, draft: Draft, job: JobView): Draft {
   return { ...draft, zoneFrom: null, takes, method: { ...draft.method, [takes]: job.name }, roles, values };
 }
 
-/** The value of a field as the service takes it; undefined where the default is meant. */
+/** The value of a field for the service; undefined for the default. */
 function value(field: Field, given: string | boolean | undefined): unknown {
   if (given === undefined || typeof given === "boolean") return given === field.default ? undefined : given;
   const text = given.trim();

@@ -7,7 +7,7 @@ import { Alert, Table } from "./parts";
 import type { ErrorView } from "./views";
 import { capital, label, ROLES, sentence, size, typed } from "./words";
 
-/** What the controls of the form read and change. */
+/** The state that the controls of the form read and change. */
 export interface Desk {
   form: Form; draft: Draft; takes: Takes; seen: Preview;
   /** Whether something was changed since the preview. */
@@ -24,7 +24,7 @@ interface One { desk: Desk; field: Field; at?: At }
 const EXAMPLES: Record<string, string> = {
   step: "1h", fold: "1w", time_format: "%d/%m/%Y %H:%M", suppress: "10%", bbox: "2.2,48.8,2.5,48.9",
 };
-/** Options that name a file, or say how it is made. */
+/** Options that name a file, or describe how to make it. */
 const INSTEAD_OF_FILE: Record<string, string[]> = {
   zones: ["grid:500m", "grid:1km", "h3:8"], hierarchy: ["ward", "kd", "quadtree", "h3"],
 };
@@ -113,7 +113,7 @@ function RoleControl({ desk: { seen, map }, field: { name, title }, at }: One) {
     </select></div>;
 }
 
-/** A file that an option asks for, or a word that says how it is made. */
+/** The file of an option, or a word that describes how to make it. */
 function FileControl({ desk: { form, draft, set, attach }, field, at = "f" }: One) {
   const { name, title } = field, file = draft.files[name], words = INSTEAD_OF_FILE[name];
   if (file)
@@ -164,7 +164,7 @@ export function Controls({ desk, fields }: { desk: Desk; fields: Field[] }) {
   return <div class="fields">{fields.map((field) => <Control key={field.name} desk={desk} field={field} />)}</div>;
 }
 
-/** What is rarely needed, folded away unless the user has set some of it. */
+/** Fields that are rarely needed, folded away unless the user has set one. */
 export function More({ title, desk, fields }: { title: string; desk: Desk; fields: Field[] }) {
   const { values, files } = desk.draft;
   const isSet = (field: Field) => {

@@ -1,4 +1,4 @@
-// The preview of a file: what it is, what each column means, and what is wrong.
+// The preview of a file: its kind, the meaning of each column, and its problems.
 import { useState } from "preact/hooks";
 import type { Preview, Takes } from "./api";
 import { ChosenFile, Control, type Desk, Message } from "./fields";
@@ -39,7 +39,7 @@ export function DataChoice({ data, endings, choose }: {
   </div>;
 }
 
-/** How much there is, as tiles. */
+/** Numbers of trips, zones and so on, as tiles. */
 function Counts({ seen: { counts, takes, crowd_of } }: { seen: Preview }) {
   const { crowd, ...rest } = counts;
   if (crowd === undefined) return null;
@@ -61,7 +61,7 @@ export function Kind({ takes, guess, choose }: { takes: Takes; guess: Takes | nu
   </fieldset>;
 }
 
-/** The columns, each with what it means. */
+/** The columns, each with its meaning. */
 export function Columns({ desk: { seen, takes, draft, map } }: { desk: Desk }) {
   const meaning = new Map(Object.entries({ ...seen.roles, ...draft.roles }).map(([role, column]) => [column, role]));
   const named = new Set(Object.values(draft.roles));
@@ -85,7 +85,7 @@ export function Columns({ desk: { seen, takes, draft, map } }: { desk: Desk }) {
   </>;
 }
 
-/** What is wrong, with the controls that fix it, and what was guessed. */
+/** Problems with the controls that fix them, and guesses. */
 export function Findings({ desk }: { desk: Desk }) {
   const { seen, draft, form, takes } = desk, rows = seen.problems.length > 0, dropping = leavesOut(draft);
   const drop = form.reading[takes].find((field) => field.name === "drop_invalid");

@@ -1,4 +1,4 @@
-// The page of the service: signing in, which page is shown, and what all pages share.
+// The page of the service: signing in, navigation, and the frame around all pages.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type Form, forgetToken, json, remember, said, type Session, ServiceError, token, whenRefused } from "./api";
@@ -40,7 +40,7 @@ function App() {
   };
   useEffect(() => {
     window.addEventListener("hashchange", () => setAt(route()));
-    // A file that misses its place must not take the page away.
+    // A file that is dropped in the wrong place must not replace the page.
     for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
     window.addEventListener("pagehide", forgetAll);
     whenRefused(leave);

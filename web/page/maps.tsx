@@ -1,6 +1,6 @@
 // The maps of two releases next to each other: they move together and have one scale.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { FlowLayer, flowLegend, FlowPainter, type FlowData } from "../src/flows";
+import { FlowLayer, flowLegend, FlowPainter, type FlowData, LINES_NOTE, threshold } from "../src/flows";
 import { MapView, type Frame } from "../src/mapview";
 import { STYLES, TrajectoryLayer, TrajectoryPainter, type TrajectoryData } from "../src/trajectories";
 import { blob } from "./api";
@@ -10,7 +10,7 @@ import { number } from "./words";
 export type ReportMap = { frame: Frame } & (
   { kind: "flows"; layers: FlowData[] } | { kind: "trajectories"; layers: TrajectoryData[]; bins: string[] });
 interface Choice { step: string; slider: number; look: string }
-/** What a choice shows: volumes of the widest and of the thinnest line, and what is on each map. */
+/** The result of a choice: volumes of the widest and of the thinnest line, and a count for each map. */
 interface Shown { top: number; low: number; counts: string[] }
 
 /** Return the map in the report of a job; null where there is none. */
@@ -21,8 +21,6 @@ export async function reportMap(id: string): Promise<ReportMap | null> {
 }
 
 const stepsOf = (map: ReportMap): string[] => (map.kind === "flows" ? map.layers[0].steps : map.bins);
-const threshold = (slider: number, { low, top }: Shown): number =>
-  slider === 0 ? 0 : Math.round(low * Math.pow(top / low, slider / 100));
 
 /** Return the index of a time step; -1 for all of them, and one without rows where the release lacks it. */
 const indexOf = (steps: string[], step: string): number =>
@@ -37,7 +35,7 @@ function show(painters: (FlowPainter | TrajectoryPainter)[], steps: string[][], 
   const volumes = flows.flatMap(({ rows }) => Array.from(rows.volume)), cells = tracks.map((each) => each.most());
   const top = [...volumes, ...cells].reduce((a, b) => Math.max(a, b), 2);
   const shown = { top, low: volumes.reduce((a, b) => Math.min(a, b), top), counts: [] as string[] };
-  for (const painter of painters) Object.assign(painter, { top, least: threshold(choice.slider, shown) });
+  for (const painter of painters) Object.assign(painter, { top, least: threshold(choice.slider, shown.low, top) });
   shown.counts = [...flows.map((each) => `${number(each.counts().drawn)} of ${number(each.rows.volume.length)} flows`),
     ...tracks.map((each) => each.counts())
       .map(({ points, trajectories }) => `${number(points)} points of ${number(trajectories)} trajectories`)];
@@ -75,7 +73,7 @@ export function LinkedMaps({ maps, names }: { maps: ReportMap[]; names: string[]
     for (const view of drawn.current!.views) view.repaint();
   }, [choice]);
   const first = () => drawn.current!.views[0];
-  const volume = threshold(choice.slider, shown), flows = maps[0].kind === "flows";
+  const volume = threshold(choice.slider, shown.low, shown.top), flows = maps[0].kind === "flows";
   const slider = (title: string, most: number, value: number, text: string, use: (value: number) => Partial<Choice>) =>
     <label>{title} <input type="range" min={0} max={most} value={value} aria-valuetext={text}
       onInput={(event) => setChoice({ ...choice, ...use(event.currentTarget.valueAsNumber) })} />
@@ -102,7 +100,7 @@ export function LinkedMaps({ maps, names }: { maps: ReportMap[]; names: string[]
       {flowLegend(shown.top, shown.low).map(({ volume: trips, width, level }) => <li key={trips}>
         <svg class="line" viewBox="0 0 32 14" aria-hidden="true">
           <path class={`f${level}`} d="M3 7H29" stroke-width={width.toFixed(1)} /></svg>{number(trips)} trips</li>)}
-      <li>Lines bend to the right of their direction; circles are trips inside an area.</li>
+      <li>{LINES_NOTE}</li>
       <li>“Zone + 3” is an area of four zones around that zone.</li></ul>}
   </section>;
 }

@@ -13,7 +13,7 @@ import { ROLES, STATUSES } from "./words";
 
 const FIRST = ["zones", "step", "tz"];
 const OWN_SHOWN = 3;
-const OWN_FIRST = ["suppress", "time_partition"]; // what people ask about first
+const OWN_FIRST = ["suppress", "time_partition"]; // the parameters that people need most
 
 const whole = (share: number): string => `${Math.round(100 * share)} %`;
 
@@ -53,7 +53,7 @@ function useSending(form: Form, work: Work, change: (work: Work) => void, reason
     setWanted(false);
     control.current.abort();
   };
-  /** Forget what was asked for: it was another job. */
+  /** Forget the request, since the user now prepares another job. */
   const reset = () => {
     setWanted(false);
     setAsked(false);
@@ -90,7 +90,7 @@ export function NewJob({ form, work, change }: { form: Form; work: Work; change:
       return choose({ draft: { ...draft, data: chosen.data ?? draft.data, files }, ...unseen });
     }
     forget(draft.data, ...Object.values(draft.files));
-    // What was agreed to or guessed for one file does not hold for the next.
+    // Choices and guesses for one file do not apply to the next.
     const { tz, time_format: _, drop_invalid: __, ...values } = draft.values;
     if (tz !== undefined && !draft.zoneFrom) values.tz = tz;
     choose({ draft: { ...draft, data: null, takes: null, roles: {}, files: {}, zoneFrom: null, values }, ...unseen });

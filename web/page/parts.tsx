@@ -52,7 +52,7 @@ export function Missing({ title, error, link, children }: {
 /** The state of a job or of a review. */
 export const Badge = ({ state }: { state: string }) => <span class={`badge ${state}`}>{STATES[state]}</span>;
 
-/** A button for something that takes a while, and what went wrong with it. */
+/** A button for an action that takes a while, with its error. */
 export function Action({ act, children, kind = "", busy = "…" }: {
   act: () => Promise<void>; children: ComponentChildren; kind?: string; busy?: string;
 }) {
@@ -114,7 +114,7 @@ export function Tabs({ label: name, tabs }: { label: string; tabs: Tab[] }) {
   </>;
 }
 
-/** A report in a frame of its own: it may run its one script, and has no access to the page. */
+/** A report in a sandboxed frame: it may run its one script, and has no access to the page. */
 export function ReportFrame({ path }: { path: string }) {
   const title = "Report of the release", stage = useRef<HTMLDivElement>(null);
   // The frame inherits the policy of the page, which names the report's script; a frame cannot send a token by itself.
@@ -136,7 +136,7 @@ export function ReportFrame({ path }: { path: string }) {
   </div>;
 }
 
-/** What a job was asked for. */
+/** The request of a job. */
 export function Asked({ job }: { job: JobView }) {
   const rest = job.state === "failed" ? "parameters of a failed job are not kept" : "other options have their defaults";
   const rows = Object.entries(job.parameters).map(([name, value]): [string, string] => [label(name), shown(value)]);

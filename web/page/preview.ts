@@ -6,7 +6,7 @@ import { withUploads } from "./uploads";
 import type { ErrorView } from "./views";
 import { sentence } from "./words";
 
-/** What the user works on; it outlives a visit to another page. `seenFor` is what the last preview depends on. */
+/** The work of the user, which survives a visit to another page. `seenFor` is the key of the last preview. */
 export interface Work {
   draft: Draft; seen: Preview | null; seenFor: string;
   /** The error of the last job, until another is sent. */
@@ -63,7 +63,7 @@ export function usePreview(form: Form, work: Work, change: (work: Work) => void)
     } catch (problem) {
       if (stopped(problem)) return;
       setError(said(problem));
-      // A file whose preview takes too long can be run all the same.
+      // A job can run even if its preview takes too long.
       const now = latest.current, takes = now.draft.takes ?? "flows";
       const isLong = problem instanceof ServiceError && problem.code === "too_long";
       const next = isLong ? { ...now.draft, takes } : now.draft, found = isLong ? unread(takes) : null;
@@ -84,7 +84,7 @@ export function usePreview(form: Form, work: Work, change: (work: Work) => void)
   return { share, error, pending };
 }
 
-/** The reason that passes by itself: a job that is started meanwhile is sent afterwards. */
+/** The only temporary reason: a job that is started meanwhile is sent afterwards. */
 export const READING = "The file is being read again…";
 
 /** Return whether rows that cannot be used are left out. */

@@ -1,4 +1,4 @@
-// The result of a job: what is guaranteed, what was lost, the report, and the files.
+// The result of a job: guarantees, loss, the report, and the files.
 import { useState } from "preact/hooks";
 import { json, type Manifest, remove } from "./api";
 import { Action, Alert, Asked, Download, Pairs, ReportFrame, Table, Tabs, useLoaded } from "./parts";
@@ -18,11 +18,11 @@ export async function release(id: string): Promise<Release> {
 
 const percents = (value: unknown): string => (typeof value === "number" ? `${shown(value)} %` : "–");
 
-/** What was published and lost: shares are whole percents. */
+/** Numbers of published and lost trips or trajectories; shares are whole percents. */
 const costs = ({ cost }: Manifest): [string, string][] => Object.entries(cost).map(([name, value]) =>
   [spoken(name.replace(/_percent$/, "")), name.endsWith("_percent") ? percents(value) : shown(value)]);
 
-/** Say in a sentence whether the guarantees hold. A guarantee of privacy that was not checked is no good news. */
+/** Say in a sentence whether the guarantees hold. An unchecked guarantee of privacy is bad news. */
 export function verdict({ guarantees, method }: Manifest): { good: boolean; words: string } {
   const [violated, open, holds] = ["violated", "not checked", "holds"]
     .map((outcome) => guarantees.filter((one) => one.outcome === outcome));
@@ -103,7 +103,7 @@ function Measures({ job, manifest }: { job: JobView; manifest: Manifest }) {
   </>;
 }
 
-/** What the command line would have printed: notes, and exact figures for the owner's eyes. */
+/** The output of the command line: notes, and exact figures for the owner only. */
 function Output({ job }: { job: JobView }) {
   const { notes, lines } = job.summary ?? { notes: [], lines: [] };
   return <>

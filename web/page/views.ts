@@ -77,7 +77,7 @@ export interface ReviewView {
   comment: string | null;
 }
 
-/** The output of the command line: notes, and lines. */
+/** The output of the job, as the command line prints it: notes, and lines. */
 export interface SummaryView {
   notes: string[];
   lines: string[];

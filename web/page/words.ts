@@ -42,7 +42,7 @@ export const label = (name: string): string => titles.get(name) ?? COORDINATES[n
 
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** A name of a program as people say it. */
+/** A name of the program in plain words. */
 export const spoken = (name: string): string => capital(name.replace(/[_-]/g, " "));
 
 /** An error as one sentence: parameters have the labels of their fields, and files keep their names. */
@@ -61,7 +61,7 @@ export const withLabels = (text: string): string =>
 export const number = (value: number): string => value.toLocaleString("en");
 export const percent = (share: number): string => `${number(Number((100 * share).toPrecision(12)))}%`;
 
-/** The value of a field as text, as one may type it; empty where there is none. */
+/** The value of a field as text to type; empty for none. */
 export function typed(field: Field, value: unknown): string {
   if (value === null || value === undefined) return "";
   return field.kind === "share" && typeof value === "number" ? percent(value) : String(value);
@@ -81,7 +81,7 @@ export const duration = (seconds: number): string => seconds < 60
   ? `${seconds.toLocaleString("en", { maximumSignificantDigits: 2 })} s`
   : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 
-/** A value of a manifest as people read it. */
+/** A value of a manifest for readers. */
 export function shown(value: unknown): string {
   if (value === null || value === undefined) return "–";
   if (typeof value === "boolean") return value ? "yes" : "no";

@@ -1,16 +1,17 @@
 // Draw areas and flows on the map; compute the profile of a zone.
 import { type Colors, colors, LABEL_FONT, type Painter, type View } from "./mapview";
-import { starts, unpacked } from "./unpack";
+import { starts, summed } from "./sums";
 
 /** A way to color areas: the class of each over all time steps, and the least value of each class. */
-export interface Shade { name: string; title: string; labels: string[]; least: number[]; classes: string }
+export interface Shade { name: string; title: string; labels: string[]; least: number[]; classes: number[] }
 
 /** Classes of areas, -1 where there is none, with a label for each class. */
-export interface Classes { classes: Float64Array; labels: string[] }
+export interface Classes { classes: ArrayLike<number>; labels: string[] }
 
 export interface FlowData {
-  areas: string[]; sizes: string; x: string; y: string; rings: string; corners: string; cx: string; cy: string;
-  steps: string[]; rows: string; origin: string; destination: string; volume: string; tiles?: string; shades: Shade[];
+  areas: string[]; sizes: number[]; x: number[]; y: number[]; rings: number[]; corners: number[]; cx: number[];
+  cy: number[]; steps: string[]; rows: number[]; origin: number[]; destination: number[]; volume: number[];
+  tiles?: number[]; shades: Shade[];
 }
 
 export interface Rows { origin: Int32Array; destination: Int32Array; volume: Float64Array }
@@ -29,6 +30,12 @@ const flowWidth = (volume: number, top: number): number => 0.5 + 6.5 * strength(
 const flowClass = (volume: number, top: number): number =>
   Math.min(Math.floor(FLOW_CLASSES * strength(volume, top)), FLOW_CLASSES - 1);
 
+/** Return the volume at a position of the slider, from 0 for all flows to 100 for the largest: equal steps are equal factors. */
+export const threshold = (slider: number, low: number, top: number): number =>
+  slider === 0 ? 0 : Math.round(low * Math.pow(top / low, slider / 100));
+
+export const LINES_NOTE = "Lines bend to the right of their direction; circles are trips inside an area.";
+
 /** Return volumes for a legend with the width and class of their lines; none is below the smallest that is drawn. */
 export function flowLegend(top: number, low: number): { volume: number; width: number; level: number }[] {
   const round = (value: number) => (value < 1 ? 0 : Number(value.toPrecision(1)));
@@ -40,9 +47,8 @@ export function flowLegend(top: number, low: number): { volume: number; width: n
 
 /** An unpacked layer of areas and flows. */
 export class FlowLayer {
-  readonly x: Float64Array;
-  readonly y: Float64Array;
-  readonly sizes: Float64Array;
+  readonly x: Int32Array;
+  readonly y: Int32Array;
   /** Areas, the largest first. */
   readonly order: number[];
   /** Areas by their trips over all time steps, the busiest first. */
@@ -54,30 +60,28 @@ export class FlowLayer {
   private readonly rowStart: Int32Array;
   private readonly rows: Rows;
   private readonly tileStart: Int32Array;
-  private readonly tiles: Float64Array | null;
+  private readonly tiles: Int32Array | null;
 
   constructor(readonly data: FlowData) {
-    this.x = unpacked(data.x, true);
-    this.y = unpacked(data.y, true);
-    this.sizes = unpacked(data.sizes);
-    this.rowStart = starts(unpacked(data.rows));
+    this.x = summed(data.x);
+    this.y = summed(data.y);
+    this.rowStart = starts(data.rows);
     this.rows = {
-      origin: Int32Array.from(unpacked(data.origin, true)), volume: unpacked(data.volume),
-      destination: Int32Array.from(unpacked(data.destination, true)),
+      origin: summed(data.origin), destination: summed(data.destination), volume: Float64Array.from(data.volume),
     };
-    this.tileStart = starts(this.sizes);
-    this.tiles = data.tiles === undefined ? null : unpacked(data.tiles, true);
+    this.tileStart = starts(data.sizes);
+    this.tiles = data.tiles === undefined ? null : summed(data.tiles);
     this.boxes = data.areas.map((_, area) => [this.x[area], this.y[area], this.x[area], this.y[area]]);
     this.paths = this.outlines();
     const areas = [...data.areas.keys()], trips = this.trips(0, this.rows.volume.length);
-    this.order = [...areas].sort((a, b) => this.sizes[b] - this.sizes[a] || a - b);
+    this.order = [...areas].sort((a, b) => this.data.sizes[b] - this.data.sizes[a] || a - b);
     this.busiest = [...areas].sort((a, b) => trips[b] - trips[a] || a - b);
   }
 
   /** Return the outline of each area, and extend its box by it. */
   private outlines(): (Path2D | null)[] {
-    const ringStart = starts(unpacked(this.data.rings)), cornerStart = starts(unpacked(this.data.corners));
-    const cx = unpacked(this.data.cx, true), cy = unpacked(this.data.cy, true);
+    const ringStart = starts(this.data.rings), cornerStart = starts(this.data.corners);
+    const cx = summed(this.data.cx), cy = summed(this.data.cy);
     return this.boxes.map((box, area) => {
       if (ringStart[area] === ringStart[area + 1]) return null;
       const path = new Path2D();
@@ -144,7 +148,7 @@ export class FlowLayer {
   /** Return the mean number of tiles of an area, over the origins and destinations of all trips. */
   meanTiles(): number {
     const trips = this.trips(0, this.rows.volume.length), total = trips.reduce((a, b) => a + b, 0);
-    return trips.reduce((sum, volume, area) => sum + volume * this.sizes[area], 0) / total;
+    return trips.reduce((sum, volume, area) => sum + volume * this.data.sizes[area], 0) / total;
   }
 
   /** Return trips that leave and reach a zone by step, NaN where no published flow touches it; the volumes of larger
@@ -172,7 +176,7 @@ export class FlowLayer {
     });
   }
 
-  /** Return the tiles of an area; where tiles are not known an area is one tile of its own. */
+  /** Return the tiles of an area; an area is one tile if its tiles are not known. */
   private tilesOf(area: number): number[] {
     if (!this.tiles) return [area];
     return Array.from(this.tiles.subarray(this.tileStart[area], this.tileStart[area + 1]));
@@ -188,10 +192,10 @@ export class FlowLayer {
     return trips;
   }
 
-  /** Return why a shade cannot be shown for a single time step; empty if it can. */
+  /** Return the reason why a shade cannot be shown for a single time step; empty if it can. */
   whyAllSteps(shade: string): string {
     if (shade === "unpublished") return "all time steps: the share is of all of them";
-    const known = this.tiles || this.sizes.every((size) => size === 1);
+    const known = this.tiles || this.data.sizes.every((size) => size === 1);
     return known ? "" : "all time steps: there are too many tiles for single ones";
   }
 
@@ -199,7 +203,7 @@ export class FlowLayer {
   classesAt(name: string, step: number): Classes | null {
     const shade = this.data.shades.find((each) => each.name === name);
     if (!shade) return null;
-    if (step < 0 || this.whyAllSteps(name)) return { classes: unpacked(shade.classes), labels: shade.labels };
+    if (step < 0 || this.whyAllSteps(name)) return { classes: shade.classes, labels: shade.labels };
     const { least, labels } = name === "trips" ? this.scaleOfSteps() : shade;
     const level = (value: number) => Math.max(0, least.filter((low) => low <= value).length - 1);
     return { classes: this.valuesAt(name, step).map((value) => (Number.isNaN(value) ? -1 : level(value))), labels };
@@ -232,7 +236,7 @@ export class FlowLayer {
     for (const area of this.order)
       for (const tile of this.tilesOf(area)) {
         const volume = Math.max(trips[area], 0);
-        spread.set(tile, (spread.get(tile) ?? 0) + volume / Math.max(this.sizes[area], 1));
+        spread.set(tile, (spread.get(tile) ?? 0) + volume / Math.max(this.data.sizes[area], 1));
         whole.set(tile, (whole.get(tile) ?? 0) + volume);
         visible.set(tile, area); // the smallest area is drawn last
       }
@@ -285,7 +289,7 @@ export class FlowPainter implements Painter {
     const look = colors(), one = this.chosen >= 0;
     yield* this.paintAreas(context, view, look);
     if (one) this.outline(context, view, look.ink);
-    // The flows of a chosen zone are drawn stronger than all others.
+    // The flows of a chosen zone are stronger than all others.
     if (!this.classes) yield* this.paintFlows(context, view, look, one ? 0.2 : 1);
     if (!this.classes && one) yield* this.paintFlows(context, view, look, 1, this.chosen);
     this.paintNames(context, view, look);
@@ -390,7 +394,7 @@ export class FlowPainter implements Painter {
   describe(x: number, y: number, view: View): string {
     const area = this.layer.at(x, y, view, this.probe);
     if (area < 0) return "";
-    const size = this.layer.sizes[area];
+    const size = this.layer.data.sizes[area];
     const name = `${this.layer.data.areas[area]} (${size} ${size === 1 ? "tile" : "tiles"})`;
     if (!this.classes) return name;
     return `${name}: ${this.classes.labels[this.classes.classes[area]] ?? "no published trips"}`;

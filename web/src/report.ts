@@ -1,6 +1,6 @@
 // The page of a report: draws its data on the map and handles its controls.
 import { chart, rounded } from "./chart";
-import { FlowLayer, flowLegend, FlowPainter, type FlowData } from "./flows";
+import { FlowLayer, flowLegend, FlowPainter, type FlowData, LINES_NOTE, threshold } from "./flows";
 import { MapView, type Frame } from "./mapview";
 import { STYLES, TrajectoryLayer, TrajectoryPainter, type TrajectoryData } from "./trajectories";
 
@@ -43,7 +43,7 @@ function flowItems(painter: FlowPainter): [string, string][] {
   if (painter.classes) return painter.classes.labels.map((label, level) => [square(level), label]);
   const lines = flowLegend(painter.widest, painter.thinnest)
     .map(({ volume, width, level }): [string, string] => [line(width, level), `${number(volume)} trips`]);
-  return [...lines, ["", "Lines bend to the right of their direction; circles are trips inside an area."]];
+  return [...lines, ["", LINES_NOTE]];
 }
 
 function showFlows(layer: FlowLayer, frame: Frame): MapView {
@@ -51,19 +51,15 @@ function showFlows(layer: FlowLayer, frame: Frame): MapView {
   const map = new MapView(byId("canvas"), frame, painter);
   const shade = byId<HTMLSelectElement>("shade"), step = byId<HTMLInputElement>("step");
   const least = byId<HTMLInputElement>("least");
-  /** The smallest and the largest volume of what is shown: the slider goes from one to the other by factors. */
+  /** The smallest and the largest volume of the shown flows. */
   const range = () => {
     const { volume } = painter.rows, low = Math.max(volume[volume.length - 1] ?? 1, 1);
     return { low, top: Math.max(volume[0] ?? 1, low + 1) };
   };
-  const volumeOf = (value: number) => {
-    const { low, top } = range();
-    return value === 0 ? 0 : Math.round(low * Math.pow(top / low, value / 100));
-  };
   const show = () => {
     const why = shade.value && layer.whyAllSteps(shade.value);
     painter.show(step.valueAsNumber - 1, shade.value);
-    const volume = painter.least = volumeOf(least.valueAsNumber);
+    const volume = painter.least = threshold(least.valueAsNumber, range().low, range().top);
     showValue(least, volume ? `${number(volume)} trips or more` : "all flows");
     showValue(step, why || (steps[painter.step] ?? "all time steps"));
     step.disabled = Boolean(why);

@@ -1,8 +1,8 @@
 // Draw trajectories on the map as a heat map, lines or points, of all times or of one.
 import { colors, type Frame, type Painter, type View } from "./mapview";
-import { starts, unpacked } from "./unpack";
+import { starts, summed } from "./sums";
 
-export interface TrajectoryData { name: string; title: string; points: string; x: string; y: string; bin: string }
+export interface TrajectoryData { points: number[]; x: number[]; y: number[]; bin: number[] }
 
 export const STYLES: [string, string][] = [["heat", "Heat map"], ["lines", "Lines"], ["points", "Points"]];
 const CELLS = 72;
@@ -12,16 +12,16 @@ const CHUNK = 300;
 const heatClass = (count: number, top: number): number => Math.min(Math.floor(7 * Math.sqrt(count / top)), 6);
 
 export class TrajectoryLayer {
-  readonly x: Float64Array;
-  readonly y: Float64Array;
-  readonly bin: Float64Array;
+  readonly x: Int32Array;
+  readonly y: Int32Array;
+  readonly bin: Int32Array;
   readonly start: Int32Array;
 
   constructor(readonly data: TrajectoryData) {
-    this.x = unpacked(data.x, true);
-    this.y = unpacked(data.y, true);
-    this.bin = unpacked(data.bin, true);
-    this.start = starts(unpacked(data.points));
+    this.x = summed(data.x);
+    this.y = summed(data.y);
+    this.bin = summed(data.bin);
+    this.start = starts(data.points);
   }
 
   get count(): number { return this.start.length - 1; }

@@ -1,14 +1,19 @@
-"""The record of an analysis, and the protocol of its results."""
+"""The record of an analysis, and its results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from crowdveil.analysis.study import Study
-from crowdveil.engine.progress import Progress
+from crowdveil.engine.progress import Progress, no_progress
+from crowdveil.io.tables import open_table_writer
+from crowdveil.model.arrays import Labels
+from crowdveil.model.tabular import Tabular
 from crowdveil.params import Params
 
 CONFIDENTIAL = "The original was read: these numbers are exact and confidential."
@@ -26,12 +31,38 @@ class AnalysisResult(Protocol):
         ...
 
 
-class CheckOutput(Protocol):
-    """Check of an output path before data is read."""
+class TableResult(Tabular):
+    """A result whose table is written with its description."""
 
-    def __call__(self, path: Path, *, overwrite: bool) -> None:
-        """Raise unless files can be written there."""
-        ...
+    def table(self) -> pa.Table:
+        """Return all rows."""
+        raise NotImplementedError
+
+    def about(self) -> dict[str, Any]:
+        """Return the description of the rows, for the file."""
+        raise NotImplementedError
+
+    @property
+    def labels(self) -> Labels:
+        """Every value of the text columns."""
+        raise NotImplementedError
+
+    def chunks(self, progress: Progress) -> Iterator[pa.Table]:
+        """Yield the rows, some at a time."""
+        yield self.table()
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows."""
+        return self.table()
+
+    def write(self, path: Path, progress: Progress = no_progress) -> None:
+        """Write the rows in the format of the suffix; JSON and Parquet hold the description, too."""
+        chunks = self.chunks(progress)
+        first = next(chunks)
+        with open_table_writer(path, first.schema, self.about(), self.labels) as write:
+            write(first)
+            for chunk in chunks:
+                write(chunk)
 
 
 @dataclass(frozen=True)
@@ -53,7 +84,7 @@ class Analysis:
     compares
         Whether it can compare the release with the original.
     check_output
-        Raises unless its files can be written; None if it writes a table.
+        (path, overwrite=…) raises unless its files can be written there; None if it writes a table.
     extra
         The extra that it needs, "" for none.
     help
@@ -69,7 +100,7 @@ class Analysis:
     help: str
     takes: type = Study
     compares: bool = True
-    check_output: CheckOutput | None = None
+    check_output: Callable[..., None] | None = None
     extra: str = ""
     examples: tuple[str, ...] = ()
 

@@ -50,7 +50,7 @@ class Slots:
         if first.step_s is None or not any(len(r.t) for r in releases):
             raise InputError(
                 Text(
-                    "hours need time steps, but the release has none. Make one with times and {step}.",
+                    "hours need time steps, but the release has none. Make a release with times and {step}.",
                     step=Option("step", "1h"),
                 )
             )

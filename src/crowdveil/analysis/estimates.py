@@ -10,8 +10,7 @@ import numpy as np
 
 from crowdveil.analysis.study import StudySide
 from crowdveil.engine.progress import Progress, no_progress
-from crowdveil.kernels.spreading import spread
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, row_slices
+from crowdveil.model.arrays import AnyArray, Floats, Indices, Ints, Mask, row_slices, take_slices
 from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.overlaps import Shares
 
@@ -84,7 +83,7 @@ class Groups:
 
 
 class GroupRows(NamedTuple):
-    """A group and a row for each group that each row is in, in order of groups; and how many of its time steps are in it."""
+    """The rows of each group, in order of groups; how many of their time steps are in the group, and how many there are."""
 
     group: Ints
     row: Ints
@@ -93,7 +92,10 @@ class GroupRows(NamedTuple):
 
 
 def estimates(side: StudySide, groups: Groups, *, origins: bool = True, destinations: bool = True) -> Estimates:
-    """Return all estimates at once. Without `origins`, of all trips to a zone; without `destinations`, of all trips from it."""
+    """Return all estimates at once.
+
+    Without `origins`, they are of all trips to a zone; without `destinations`, of all trips from it.
+    """
     chunks = list(estimate_chunks(side, groups, origins=origins, destinations=destinations))
     columns = [np.concatenate([getattr(c, name) for c in chunks]) for name in Estimates.__dataclass_fields__]
     return Estimates(*columns)
@@ -110,59 +112,73 @@ def estimate_chunks(
     """Yield estimates in chunks of whole groups."""
     everywhere = Shares.everywhere(len(side.shares))
     starts, ends = side.shares if origins else everywhere, side.shares_reached if destinations else everywhere
-    release, listed = side.release, groups.rows_of(side.release)
-    offsets = frozen(np.searchsorted(listed.group, np.arange(groups.count + 1)), np.int64)
-    columns = (
-        *(c[listed.row] for c in (release.origin, release.destination, release.volume)),
-        listed.steps,
-        listed.all_steps,
-    )
-    rows = _Rows(*(frozen(column, column.dtype) for column in columns))
-    most = _most_pairs(rows, offsets, starts, ends)
-
-    def estimate(low: int, high: int) -> Estimates:
-        found = _spread(rows, offsets[low : high + 1], starts, ends, int(most[low:high].sum()))
-        return replace(
-            found, group=low + found.group, origin=found.origin if origins else np.full_like(found.origin, ANYWHERE),
-            destination=found.destination if destinations else np.full_like(found.destination, ANYWHERE),
+    rows = groups.rows_of(side.release)
+    offsets = np.searchsorted(rows.group, np.arange(groups.count + 1))
+    for low, high in _chunks(side.release, rows, offsets, starts, ends):
+        chunk = GroupRows(*(column[offsets[low] : offsets[high]] for column in rows))
+        pairs = _spread(side.release, chunk._replace(group=chunk.group - low), high - low, starts, ends)
+        anywhere = np.full_like(pairs.origin, ANYWHERE)
+        yield replace(
+            pairs, group=low + pairs.group, origin=pairs.origin if origins else anywhere,
+            destination=pairs.destination if destinations else anywhere,
         )  # fmt: skip
-
-    for low, high in _cut(most):
-        yield estimate(low, high)
         progress(high, groups.count)
 
 
-class _Rows(NamedTuple):
-    """Rows of a release in the order of their groups."""
-
-    origin: Indices
-    destination: Indices
-    volume: Ints
-    steps: Ints
-    all_steps: Ints
-
-
-def _most_pairs(rows: _Rows, offsets: Ints, starts: Shares, ends: Shares) -> Ints:
-    """Return an upper bound of the pairs in each group."""
-    touched = starts.touched[rows.origin] * ends.touched[rows.destination]
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(touched)])
-    bound: Ints = np.minimum(np.diff(before[offsets]), starts.zones * ends.zones)
-    return bound
-
-
-def _cut(most: Ints) -> list[tuple[int, int]]:
+def _chunks(
+    release: FlowRelease, rows: GroupRows, offsets: Ints, starts: Shares, ends: Shares
+) -> list[tuple[int, int]]:
     """Split groups into chunks of at most CHUNK_PAIRS pairs; at least one chunk, so that columns have their types."""
+    touched = starts.touched[release.origin[rows.row]] * ends.touched[release.destination[rows.row]]
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(touched)])
     cuts, size = [0], 0
-    for group, pairs in enumerate(most.tolist()):
+    for group, pairs in enumerate(np.minimum(np.diff(before[offsets]), starts.zones * ends.zones).tolist()):
         if size and size + pairs > CHUNK_PAIRS:
             cuts.append(group)
             size = 0
         size += pairs
-    return list(zip(cuts, [*cuts[1:], len(most)], strict=True))
+    return list(zip(cuts, [*cuts[1:], len(offsets) - 1], strict=True))
 
 
-def _spread(rows: _Rows, offsets: Ints, starts: Shares, ends: Shares, most: int) -> Estimates:
-    found, origin, destination, volume, lower, upper = spread(
-        offsets, *rows, starts.arrays, ends.arrays, starts.zones, ends.zones, most
-    )
-    return Estimates(row_slices(found), origin, destination, volume, lower, upper)
+def _spread(release: FlowRelease, rows: GroupRows, groups: int, starts: Shares, ends: Shares) -> Estimates:
+    """Spread rows over the pairs of zones that they touch.
+
+    Each quantity is the product of two sparse matrices: (group, origin zone) × row, and row × destination zone.
+    """
+    from scipy.sparse import csr_array
+
+    origin, destination = (end[rows.row].astype(np.int64) for end in (release.origin, release.destination))
+    volume = release.volume[rows.row]
+    start_entry, start_offsets = take_slices(starts.offsets, origin)
+    row = row_slices(start_offsets)
+    start = rows.group[row] * starts.zones + starts.zone[start_entry]
+    end_entry, end_offsets = take_slices(ends.offsets, destination)
+
+    def product(left: AnyArray, right: AnyArray) -> tuple[Ints, AnyArray]:
+        """Return the pairs with a sum that is not 0, and the sums."""
+        first = csr_array((left, (start, row)), shape=(groups * starts.zones, len(rows.row)))
+        second = csr_array((right, ends.zone[end_entry], end_offsets), shape=(len(rows.row), ends.zones))
+        sums = first @ second
+        sums.sort_indices()
+        return row_slices(sums.indptr) * ends.zones + sums.indices, sums.data
+
+    # A row touches a pair even if its share or its volume is 0.
+    pairs, _ = product(np.ones(len(start_entry), np.int64), np.ones(len(end_entry), np.int64))
+
+    def sums(left: AnyArray, right: AnyArray) -> AnyArray:
+        some, values = product(left, right)
+        of_pair = np.zeros(len(pairs), values.dtype)
+        of_pair[np.searchsorted(pairs, some)] = values
+        return of_pair
+
+    # A share stays a part of a whole until here, so that a row on whole tiles is divided once, by the number of its cells.
+    cells = starts.whole[origin] * ends.whole[destination] * rows.all_steps
+    spread = volume[row] * (starts.part[start_entry] * rows.steps[row]) / cells[row]
+    inside = volume * (rows.steps == rows.all_steps)
+    start_of_pair, zone = np.divmod(pairs, ends.zones)
+    group, first_zone = np.divmod(start_of_pair, starts.zones)
+    return Estimates(
+        group, first_zone.astype(np.int32), zone.astype(np.int32), sums(spread, ends.part[end_entry]),
+        sums(inside[row] * starts.inside[start_entry], ends.inside[end_entry].astype(np.int64)),
+        sums(volume[row], np.ones(len(end_entry), np.int64)),
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The manifest of a heat map (guarantees, their verification, file hashes), and verification of a map from its files."""
+"""The manifest of a heat map (guarantees, their verification, hashes of files), and the verification of a map from its files."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _refuse_changed(folder: Path, manifest: HeatMapManifest) -> None:
         raise InputError(folder, f"the heat map lacks {', '.join(gone)}, so it cannot be verified. Make it again.")
     changed = [entry.name for entry in manifest.files.values() if file_hash(folder / entry.name) != entry.sha256]
     if changed:
-        raise GuaranteeViolatedError(folder, f"{', '.join(changed)} changed since the map was made; do not publish it.")
+        raise GuaranteeViolatedError(folder, f"{', '.join(changed)} changed since the map was made. Do not publish it.")
 
 
 def _read_map(path: Path) -> WrittenSectors:
@@ -199,7 +199,7 @@ def _guarantees_of(
         raise GuaranteeViolatedError(
             path,
             f"it lacks guarantees of a heat map, or its {MANIFEST_FILE}, its {ABOUT} member and its k contradict one "
-            "another; do not publish it.",
+            "another. Do not publish it.",
         )
     return within
 

@@ -11,17 +11,17 @@ of a few trips is random.
 
 Comparison with the original
 ----------------------------
-The original is grouped in the same way. `agreement` is the adjusted Rand index of the two: 1 for equal groups, about 0 for
-random ones. Only zones with enough trips in both are grouped, in both. Each side has its own number of groups;
-`agreement_same_number` is the index with the release's number in both. Groups of the original get the numbers of those that
-they share most zones with. All of this comes from the original and is confidential.
+The original is grouped in the same way. `agreement` is the adjusted Rand index of the two groupings: 1 for equal groups, about 0
+for random ones. Both group only the zones with enough trips on both sides. Each side has its own number of groups;
+`agreement_same_number` is the index if the original has as many groups as the release. Each group of the original gets the number
+of the group that it shares most zones with. All of this comes from the original and is confidential.
 
 Notes
 -----
-Groups have no names: the typical profile shows whether one is offices or dwellings. Zones that are always published as one
-area have equal profiles, so that a coarse release has groups that are too smooth. Profiles are of published trips: an hour
-without any published trip of a zone counts 0, whether its trips were suppressed or there were none. Plots leave a gap where
-nothing of a whole group was published.
+Groups have no names: the typical profile shows whether a group is offices or dwellings. Zones that are always published as one
+area have equal profiles, so the groups of a coarse release are too smooth. Profiles are of published trips: an hour without any
+published trip of a zone counts 0, whether its trips were suppressed or there were none. Plots leave a gap where nothing of a
+whole group was published.
 
 References
 ----------
@@ -34,28 +34,25 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.base import Analysis, TableResult
 from crowdveil.analysis.calendar import Period, Slots
 from crowdveil.analysis.profiles import shown, trips_a_day, zone_profiles
-from crowdveil.analysis.reference_map import ReferenceMap
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.engine.progress import Progress, no_progress
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, Text, counted, import_extra
-from crowdveil.io.tables import open_table_writer
-from crowdveil.model.arrays import Floats, Ints
-from crowdveil.model.tabular import Tabular, align_rows
+from crowdveil.model.arrays import Floats, Ints, Labels
+from crowdveil.model.tabular import align_rows
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 
 STARTS = 10
-"""Random starts of k-means; the best is taken."""
+"""Random starts of k-means, of which the best counts."""
 
 
 class LandUseParams(Params):
@@ -101,7 +98,7 @@ class Clustering:
 
     @cached_property
     def groups(self) -> list[int]:
-        """Numbers of the groups; those of an original may have gaps, since they follow the release's."""
+        """Numbers of the groups; those of an original may have gaps, since they follow those of the release."""
         return [int(c) for c in np.unique(self.cluster)]
 
     @property
@@ -119,8 +116,61 @@ class Clustering:
         return int((self.cluster == group).sum())
 
 
+@dataclass(frozen=True, eq=False)
+class ReferenceMap:
+    """A comparison of the groups with the known classes of their zones.
+
+    Attributes
+    ----------
+    classes, groups
+        Names of the classes in the order of the alphabet, and numbers of the groups from 1.
+    counts
+        Zones of each class (row) in each group (column).
+    agreement
+        The adjusted Rand index: 1 if both are the same partition, about 0 by chance.
+    without_class
+        Zones without a known class, which are not compared.
+    """
+
+    classes: list[str]
+    groups: list[int]
+    counts: Ints
+    agreement: float
+    without_class: int
+
+    @classmethod
+    def of(cls, labels: Labels, cluster: Ints) -> ReferenceMap:
+        """Compare the class of each zone, None where it is unknown, with its group, from 0."""
+        known = np.array([label is not None for label in labels], np.bool_)
+        if not known.any():
+            raise InputError(Option("reference"), "no zone that is grouped has a class in this column. Name another.")
+        classes, groups = labels[known].astype(str), cluster[known] + 1
+        counts = _sklearn("metrics.cluster").contingency_matrix(classes, groups)
+        return cls(
+            np.unique(classes).tolist(), np.unique(groups).tolist(), counts, _agreement(classes, groups), int((~known).sum())
+        )  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """Return the confusion matrix and the agreement as text."""
+        rows = [["class", *(f"group {group}" for group in self.groups)]]
+        rows += [[name, *map(str, row)] for name, row in zip(self.classes, self.counts.tolist(), strict=True)]
+        without = f"; {counted(self.without_class, 'zone')} without a class not compared" if self.without_class else ""
+        agreement = f"agreement with the known map (adjusted Rand index) {self.agreement:.3f}{without}"
+        return ["Zones of each known class by group:", "", *align_rows(rows), "", agreement]
+
+    def about(self) -> dict[str, Any]:
+        """Return the comparison as plain values."""
+        return {
+            "agreement": round(self.agreement, 6),
+            "classes": self.classes,
+            "groups": self.groups,
+            "zones": self.counts.tolist(),
+            "zones_without_class": self.without_class,
+        }
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LandUse(Tabular):
+class LandUse(TableResult):
     """Groups of zones of the release and, if given, of the original.
 
     Attributes
@@ -132,7 +182,7 @@ class LandUse(Tabular):
     released, original
         The groups.
     agreement, agreement_same_number
-        Adjusted Rand index of the two, each with its own number of groups, and with the release's number in both.
+        Adjusted Rand index of the two, each with its own number of groups, and both with that of the release.
     reference
         Comparison of the groups of the release with known classes, if given.
     """
@@ -164,7 +214,10 @@ class LandUse(Tabular):
             columns["original_cluster"] = self.original.cluster + 1
         return pa.table(columns)
 
-    to_arrow = table
+    @property
+    def labels(self) -> Labels:
+        """The ids of the zones."""
+        return self.zones.ids
 
     def about(self) -> dict[str, Any]:
         """Return the description of the groups: typical profiles, and agreement with the original."""
@@ -200,12 +253,6 @@ class LandUse(Tabular):
             }
             for c, typical in zip(found.groups, found.typical, strict=True)
         ]
-
-    def write(self, path: Path, progress: Progress = no_progress) -> None:
-        """Write a row for each zone in the format of the suffix; JSON and Parquet hold the typical profiles too."""
-        table = self.table()
-        with open_table_writer(path, table.schema, self.about(), self.zones.ids) as write:
-            write(table)
 
     def lines(self) -> list[str]:
         """Return a line per group, and the agreement with the original."""
@@ -262,7 +309,7 @@ def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
         raise InputError(
             Option("least_trips"),
             Text(
-                "Expected more than {fewest} with at least {least:g} trips a day, but got {found:,}. Lower "
+                "Expected more than {fewest} with at least {least:g} trips a day, got {found:,}. Lower "
                 "{least_trips}, or choose larger zones.",
                 fewest=counted(fewest, "zone"),
                 least=params.least_trips,
@@ -313,19 +360,19 @@ def _clustered(shape: Floats, count: int, seed: int) -> Ints:
 
 
 def _matched(found: Clustering, to: Clustering) -> Clustering:
-    """Return the groups with the numbers of those in `to` that they share most zones with; the rest follow."""
+    """Number each group like the group in `to` that it shares most zones with; the rest follow."""
     from scipy.optimize import linear_sum_assignment
 
     common = np.zeros((found.count, max(found.count, to.count)), np.int64)
     np.add.at(common, (found.cluster, to.cluster), 1)
-    ours, theirs = linear_sum_assignment(-common)
+    own, other = linear_sum_assignment(-common)
     number = np.empty(found.count, np.int64)
-    number[ours] = theirs
+    number[own] = other
     return Clustering(number[found.cluster], found.shape, found.silhouette)
 
 
-def _agreement(ours: Ints, theirs: Ints) -> float:
-    return float(_sklearn("metrics").adjusted_rand_score(theirs, ours))
+def _agreement(labels: Any, other: Ints) -> float:
+    return float(_sklearn("metrics").adjusted_rand_score(labels, other))
 
 
 def _sklearn(part: str) -> Any:

@@ -2,26 +2,26 @@
 
 What it does
 ------------
-Each hour has its own areas in a release, so that hours are compared on fixed zones: all rows are spread over the chosen zones,
-as `reconstruct` does, and summed by hour. A profile is the mean number of trips in each hour of the week: trips that leave a
+Areas change from hour to hour in a release, so hours are compared on fixed zones: all rows are spread over the chosen zones, as
+`reconstruct` does, and summed by hour. A profile is the mean number of trips in each hour of the week: trips that leave a
 zone, that reach it, or that go between two zones. The mean is over all occurrences of the hour between the first and the last
-time step, with or without published trips: suppressed trips are missing, and a profile is slightly too low.
+time step, with or without published trips. Suppressed trips are missing, so a profile is slightly too low.
 
 An hour of the week in which no row of a profile was ever published is empty, in tables and plots: its trips were suppressed,
-or there were none, or the hour did not occur. The release does not reveal which, so that 0 would be a guess. In the original,
-an hour without trips is 0.
+or there were none, or the hour did not occur. The release does not reveal which, so 0 would be a guess. In the original, an hour
+without trips is 0.
 
 Comparison with the original
 ----------------------------
-`original` is its profile, estimated in the same way. `correlation` is Pearson's, over hours; `error` is Σ |release − original| /
-Σ original, over hours. Both compare only hours that are observed in both, and `hours_compared` is their number: the release
-does not show an empty hour. The number of hours and the trips a day show what empty hours lose. All three come from the
-original and are confidential.
+`original` is the profile of the original, estimated in the same way. `correlation` is Pearson's, over hours; `error` is
+Σ |release − original| / Σ original, over hours. Both compare only hours that are observed on both sides, since an empty hour of
+the release is unknown; `hours_compared` is their number. The number of hours and the trips a day show how much empty hours lose.
+All three come from the original and are confidential.
 
 Notes
 -----
 Hours are in local time of the release's time zone. If time steps are longer than an hour, so are the slots of the profile.
-Bounds are means too: of trips in rows that lie wholly in the zones, and in rows that touch them.
+Bounds are means, too: of the trips in rows that lie wholly in the zones, and in rows that touch them.
 
 References
 ----------
@@ -34,23 +34,21 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.base import Analysis, TableResult
 from crowdveil.analysis.calendar import GAPS, Period, Slots
 from crowdveil.analysis.estimates import ANYWHERE, Groups, estimates
 from crowdveil.analysis.study import Study, StudySide
-from crowdveil.engine.progress import Progress, no_progress
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import Option, ParameterError, counted
-from crowdveil.io.tables import open_table_writer
 from crowdveil.measures.base import ratio
-from crowdveil.model.arrays import Floats, Ints, Mask
-from crowdveil.model.tabular import Tabular, align_rows
+from crowdveil.model.arrays import Floats, Ints, Labels, Mask, row_slices
+from crowdveil.model.tabular import align_rows
 from crowdveil.model.time_axis import DAY_S
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
@@ -70,11 +68,11 @@ class ProfileParams(Params):
     pairs: int = Field(0, ge=0)
     """Number of pairs of zones to add, the largest ones of the release."""
     least_trips: float = Field(0.0, ge=0)
-    """Omit zones (leaving and reaching) and pairs with fewer trips a day; trips of the original, if it is given."""
+    """Omit zones (trips leaving and reaching) and pairs with fewer trips a day. Trips of the original count if it is given."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Profiles(Tabular):
+class Profiles(TableResult):
     """Mean trips by hour.
 
     Attributes
@@ -117,12 +115,12 @@ class Profiles(Tabular):
     @property
     def compared(self) -> Mask:
         """Whether each hour is observed in both the release and the original, as an array like `volume`."""
-        theirs = np.nan if self.original is None else self.original
-        return np.isfinite(self.volume) & np.isfinite(theirs)
+        original = np.nan if self.original is None else self.original
+        return np.isfinite(self.volume) & np.isfinite(original)
 
     @property
     def hours_compared(self) -> Ints:
-        """How many hours of each profile `correlation` and `error` compare."""
+        """Number of hours of each profile that `correlation` and `error` compare."""
         hours: Ints = self.compared.sum(axis=1)
         return hours
 
@@ -164,7 +162,10 @@ class Profiles(Tabular):
                 columns[name] = pa.array(np.repeat(getattr(self, name), hours), from_pandas=True)
         return pa.table(columns)
 
-    to_arrow = table
+    @property
+    def labels(self) -> Labels:
+        """The ids of the zones."""
+        return self.zones.ids
 
     def about(self) -> dict[str, Any]:
         """Return the description of the numbers, for the file."""
@@ -176,12 +177,6 @@ class Profiles(Tabular):
             + ("" if self.original is None else " Includes original data: confidential, do not publish."),
             "weeks": round(self.slots.weeks, 3),
         }
-
-    def write(self, path: Path, progress: Progress = no_progress) -> None:
-        """Write a row per profile and hour in the format of the suffix."""
-        table = self.table()
-        with open_table_writer(path, table.schema, self.about(), self.zones.ids) as write:
-            write(table)
 
     def lines(self) -> list[str]:
         """Return the largest profiles, their peak hours, and their similarity to the original."""
@@ -204,7 +199,7 @@ class Profiles(Tabular):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # the median of no values is NaN, shown as undefined
                 middle = np.nanmedian(self.correlation), np.nanmedian(self.error)
-            hours = f"over {self.compared.sum():,} of {self.volume.size:,} hours that are observed in both"
+            hours = f"over the {self.compared.sum():,} of {self.volume.size:,} hours that are observed in both"
             lines += ["", f"median correlation {shown(middle[0])}, median error {shown(middle[1])}, {hours}"]
         return lines
 
@@ -214,15 +209,15 @@ def shown(value: float) -> str:
     return f"{value:.2f}" if np.isfinite(value) else "–"
 
 
-def correlations(ours: Floats, theirs: Floats) -> Floats:
+def correlations(released: Floats, original: Floats) -> Floats:
     """Return Pearson's correlation of each row of two tables, over columns that both have; NaN if a row is constant."""
-    both = np.isfinite(ours) & np.isfinite(theirs)
+    both = np.isfinite(released) & np.isfinite(original)
     number = np.maximum(both.sum(axis=1, keepdims=True), 1)
-    ours, theirs = (np.where(both, values, 0.0) for values in (ours, theirs))
-    a, b = (np.where(both, v - v.sum(axis=1, keepdims=True) / number, 0.0) for v in (ours, theirs))
+    released, original = (np.where(both, values, 0.0) for values in (released, original))
+    a, b = (np.where(both, v - v.sum(axis=1, keepdims=True) / number, 0.0) for v in (released, original))
     spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     # A constant row may differ by rounding errors.
-    flat = spread <= 1e-12 * np.sqrt((ours**2).sum(axis=1) * (theirs**2).sum(axis=1))
+    flat = spread <= 1e-12 * np.sqrt((released**2).sum(axis=1) * (original**2).sum(axis=1))
     return ratio((a * b).sum(axis=1), np.where(flat, 0.0, spread))
 
 
@@ -246,30 +241,19 @@ def zone_profiles(side: StudySide, slots: Slots, zones: int, *, out: bool, gaps:
 
 def pair_profile(side: StudySide, slots: Slots, origin: int, destination: int, *, gaps: bool = False) -> Floats:
     """Return mean trips from one zone to another in each hour, with bounds: (3, hours)."""
-    release, listed = side.release, slots.groups(side.release).rows_of(side.release)
-    o, o_in, o_at = _share_of(side.shares, origin)
-    d, d_in, d_at = _share_of(side.shares_reached, destination)
-    a, b, whole = release.origin[listed.row], release.destination[listed.row], listed.steps == listed.all_steps
-    weights = (
-        o[a] * d[b] * (listed.steps / listed.all_steps), (o_in[a] & d_in[b] & whole).astype(np.float64),
-        (o_at[a] & d_at[b]).astype(np.float64),
-    )  # fmt: skip
-    of_row, volume = listed.group, release.volume[listed.row]
-    sums = [np.bincount(of_row, volume * weight, len(slots)) for weight in weights]
-    found = np.array(sums, np.float64)
-    if gaps:
-        found[:, np.bincount(of_row, weights[2], len(slots)) == 0] = np.nan
-    return _means(found, slots)
+    ends = _in_zone(side.shares, origin), _in_zone(side.shares_reached, destination)
+    found = estimates(StudySide(side.release, *ends), slots.groups(side.release))
+    sums = np.full((3, len(slots)), np.nan if gaps else 0.0)
+    sums[:, found.group] = found.volume, found.lower, found.upper
+    return _means(sums, slots)
 
 
-def _share_of(shares: Shares, zone: int) -> tuple[Any, Any, Any]:
-    """Return for each area its share in a zone, whether it lies wholly in it, and whether it touches it."""
-    area = np.repeat(np.arange(len(shares)), shares.touched)
-    here = np.flatnonzero(shares.zone == zone)
-    share, inside, touch = np.zeros(len(shares)), np.zeros(len(shares), np.bool_), np.zeros(len(shares), np.bool_)
-    share[area[here]] = shares.part[here] / shares.whole[area[here]]
-    inside[area[here]], touch[area[here]] = shares.inside[here], True
-    return share, inside, touch
+def _in_zone(shares: Shares, zone: int) -> Shares:
+    """Return the shares of areas in one zone."""
+    entry = np.flatnonzero(shares.zone == zone)
+    area = row_slices(shares.offsets)[entry]
+    part = shares.part[entry] / shares.whole[area]
+    return Shares.of_entries(len(shares), 1, area, np.zeros_like(area), part, shares.inside[entry])
 
 
 def _means(sums: Floats, slots: Slots) -> Floats:
@@ -280,7 +264,7 @@ def _means(sums: Floats, slots: Slots) -> Floats:
 def run(study: Study, params: ProfileParams, progress: Progress) -> Profiles:
     """Return profiles of zones, then of pairs."""
     slots = Slots.of([side.release for side in study.sides], params.period)
-    ends = _wanted(study, params)
+    ends = _requested(study, params)
     tables = [
         _table(side, slots, ends, len(study.zones), progress, gaps=side is study.released) for side in study.sides
     ]
@@ -319,7 +303,7 @@ def _table(side: StudySide, slots: Slots, ends: Ints, zones: int, progress: Prog
     return found
 
 
-def _wanted(study: Study, params: ProfileParams) -> Ints:
+def _requested(study: Study, params: ProfileParams) -> Ints:
     """Return origin and destination of each requested profile."""
     zones = np.arange(len(study.zones))
     anywhere = np.full_like(zones, ANYWHERE)

@@ -2,24 +2,24 @@
 
 What it does
 ------------
-A row of a release has the trips between two areas. Where inside the areas is unknown, so that its volume is spread: over the
-tiles of each area, evenly or by a weight, and from a tile to the zones that it overlaps, by the share of its surface. Origin
-and destination are independent: a row gives (its share of the origin) × (its share of the destination) of its trips to a pair
-of zones. On the release's own tiles, spread evenly, this is the papers' ṽ.
+A row of a release has the trips between two areas. Where they start and end inside the areas is unknown, so the volume is
+spread over the tiles of each area, evenly or by a weight, and from a tile to the zones that it overlaps, by the share of its
+surface. Origin and destination are independent: a row gives (its share of the origin) × (its share of the destination) of its
+trips to a pair of zones. On the release's own tiles, spread evenly, this is the papers' ṽ.
 
 A row with an interval of time is spread evenly over its time steps.
 
 Bounds
 ------
-`lower` is the trips of rows that lie wholly in the pair of zones (and in the time), `upper` those of rows that touch it. For any
-weights, the published trips of the pair lie between the two. Suppressed trips are in neither and unknown: `upper` is no bound of
-all trips. Shapes that share less than a thousandth of the smaller one count as neighbors.
+`lower` counts the trips of rows that lie wholly in the pair of zones (and in the time), `upper` those of rows that touch it. For
+any weights, the published trips of the pair lie between the two. Suppressed trips are unknown and in neither, so `upper` does not
+bound all trips. Shapes that share less than a thousandth of the smaller one count as neighbors.
 
 Notes
 -----
-A pair that no row touches is not listed: it is unknown, not 0. Estimates are never rounded, and none is dropped below
-`min_volume` without being counted in the summary. A release of sparse hours touches nearly all pairs of the map in each hour:
-`over` sums hours, `margins` ignores origin or destination, and both are faster to read than a year of full matrices.
+A pair that no row touches is not listed: it is unknown, not 0. Estimates are never rounded, and the summary counts those that
+`min_volume` drops. A release of sparse hours touches nearly all pairs of the map in each hour: `over` sums hours, `margins`
+ignores origin or destination, and both are shorter than a year of full matrices.
 
 Rows that overlap (`glove`) are summed, as in the papers. Rows with noise (`laplace`) are used unchanged.
 
@@ -33,23 +33,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
-from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.base import Analysis, TableResult
 from crowdveil.analysis.calendar import Slots, when_columns
 from crowdveil.analysis.estimates import ANYWHERE, Estimates, Groups, estimate_chunks
 from crowdveil.analysis.study import Study
 from crowdveil.engine.progress import Progress, no_progress
 from crowdveil.errors import counted
-from crowdveil.io.tables import open_table_writer
 from crowdveil.io.times import time_column
-from crowdveil.model.arrays import Mask
-from crowdveil.model.tabular import Tabular, align_rows
+from crowdveil.model.arrays import Labels, Mask
+from crowdveil.model.tabular import align_rows
 from crowdveil.model.zones import Zones
 from crowdveil.params import Params
 
@@ -95,7 +93,7 @@ class Tally:
     largest: list[tuple[float, int, int, int, int, int]] = field(default_factory=list)
 
     def add(self, found: Estimates, keep: Mask) -> None:
-        """Add a chunk, of which `keep` is listed."""
+        """Add a chunk; the estimates in `keep` are listed."""
         listed = int(keep.sum())
         volume, kept = float(found.volume.sum()), float(found.volume[keep].sum()) if listed < len(found) else None
         self.rows += listed
@@ -113,8 +111,8 @@ class Tally:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Reconstruction(Tabular):
-    """Flows between zones, computed on demand, so that a year of them need not fit into memory.
+class Reconstruction(TableResult):
+    """Flows between zones, computed on demand, since a year of them may not fit into memory.
 
     Attributes
     ----------
@@ -133,6 +131,11 @@ class Reconstruction(Tabular):
     def zones(self) -> Zones:
         """The zones of the flows."""
         return self.study.zones
+
+    @property
+    def labels(self) -> Labels:
+        """The ids of the zones."""
+        return self.zones.ids
 
     @property
     def published(self) -> int:
@@ -159,10 +162,8 @@ class Reconstruction(Tabular):
         """Return all estimates as one Arrow table."""
         return pa.concat_tables(self.chunks())
 
-    to_arrow = table
-
     def tally(self) -> Tally:
-        """Return the totals; compute the estimates if that was not done before."""
+        """Return the totals; compute the estimates first if necessary."""
         if not self._tallied:
             for _ in self.chunks():
                 pass
@@ -207,17 +208,8 @@ class Reconstruction(Tabular):
             "published_trips": int(self.study.released.release.volume.sum()),
         }
 
-    def write(self, path: Path, progress: Progress = no_progress) -> None:
-        """Write the table in chunks, in the format of the suffix: .csv, .parquet or .json."""
-        chunks = self.chunks(progress)
-        first = next(chunks)
-        with open_table_writer(path, first.schema, self.about(), self.zones.ids) as write:
-            write(first)
-            for chunk in chunks:
-                write(chunk)
-
     def lines(self) -> list[str]:
-        """Return the totals, what is not in them, and the largest flows."""
+        """Return the totals, the trips that are missing from them, and the largest flows."""
         tally, published = self.tally(), self.published
         outside = max(0.0, published - tally.volume - tally.left_out_volume)
         what = "margins of zones" if self.params.margins else "flows between zones"
@@ -253,9 +245,9 @@ class Reconstruction(Tabular):
 
 def run(study: Study, params: ReconstructionParams, progress: Progress) -> Reconstruction:
     """Return the reconstruction, which is computed when it is read or written."""
-    found = Reconstruction(study, params, progress)
-    _ = found.slots  # raises for a release without hours before anything is written
-    return found
+    reconstruction = Reconstruction(study, params, progress)
+    _ = reconstruction.slots  # raises for a release without hours before anything is written
+    return reconstruction
 
 
 ANALYSIS = Analysis(

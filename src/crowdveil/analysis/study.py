@@ -1,12 +1,11 @@
-"""Input of every analysis: a release, the target zones, and the share of each area in each zone.
+"""The input of every analysis: a release, the target zones, and the share of each area in each zone.
 
-Nothing comes from the original data unless the original is given. It is then flows between areas of one tile each, and goes
-through the same steps as the release.
+Nothing comes from the original data unless the original is given. It then is a release whose areas have one tile each, and goes
+through the same steps.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 import shapely
 
 from crowdveil.errors import InputError, Option, Text, counted
+from crowdveil.io.geojson import read_outlines
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release, load_flow_release_alone
@@ -26,7 +26,7 @@ from crowdveil.methods.base import RowSemantics
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.flows import Flows
-from crowdveil.model.globe import Box, in_one_piece, wrapped
+from crowdveil.model.globe import Box, wrapped
 from crowdveil.model.projection import centroids
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.model.tessellation import grid_over, grid_zones, h3_cover, h3_zones
@@ -61,7 +61,7 @@ class StudyReading(Params):
 
 @dataclass(frozen=True, eq=False)
 class StudySide:
-    """Flows between areas, and the shares of these areas in the zones: of a release, or of the original as a release.
+    """Flows of a release, or of the original as a release, and the shares of their areas in the zones.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class OpenedRelease:
         """Outlines of its areas; None where unknown."""
         if self.written is None:
             return np.full(len(self.release.areas), None, dtype=object)
-        return _outlines(self.written.features)
+        return read_outlines(self.written.features)
 
 
 def open_for_study(
@@ -148,10 +148,10 @@ def open_for_study(
 
 
 def _own_tiles(written: WrittenRelease) -> Zones:
-    """Return the tiles of a release; with outlines only if each tile is also an area of its own."""
+    """Return the tiles of a release; with outlines only if each tile is also an area."""
     names, alone = written.tile_names, {f["properties"]["tiles"][0]: f for f in written.features
                                         if len(f["properties"]["tiles"]) == 1}  # fmt: skip
-    known = _outlines([alone[name] for name in names]) if len(alone) == len(names) else np.zeros(0, dtype=object)
+    known = read_outlines([alone[name] for name in names]) if len(alone) == len(names) else np.zeros(0, dtype=object)
     if not len(known) or np.any(shapely.is_missing(known)):
         return Zones.from_ids(names)
     ids = np.array(names, dtype=object)
@@ -159,11 +159,6 @@ def _own_tiles(written: WrittenRelease) -> Zones:
         return Zones(ids, *centroids(known), known, "polygons")
     points = shapely.centroid(known)
     return Zones(ids, wrapped(shapely.get_x(points)), shapely.get_y(points), kind="centroids")
-
-
-def _outlines(features: list[dict[str, Any]]) -> Labels:
-    texts = [None if f.get("geometry") is None else json.dumps(f["geometry"]) for f in features]
-    return in_one_piece(np.asarray(shapely.from_geojson(np.array(texts, dtype=object)), dtype=object))
 
 
 def build_study(release: OpenedRelease, reading: StudyReading, original: Flows | None, notes: ReadNotes) -> Study:
@@ -182,8 +177,8 @@ def build_study(release: OpenedRelease, reading: StudyReading, original: Flows |
     if targets is not None and tiles is None and reading.weight is None:
         notes.add(
             Text(
-                "the release has no outlines of its tiles, so areas are spread evenly over their surface (give its zones "
-                "with {zones} to spread them over tiles)."
+                "the release has no outlines of its tiles, so areas are spread evenly over their surface. Give its zones "
+                "with {zones} to spread them over tiles."
             )
         )
     compared = None if original is None else _side_of_original(original, tiles)
@@ -201,7 +196,7 @@ def _reference(zones: Zones, reading: StudyReading, notes: ReadNotes) -> Labels 
     if source is None or Tiling.of(source) is not None:
         raise InputError(
             Option("reference"),
-            Text("it is a column of a file of zones. Give the file with {zones} or {to_zones}, and no grid."),
+            Text("it names a column of a file of zones. Give the file, not a grid, with {zones} or {to_zones}."),
         )
     return read_tile_labels(source, reading.reference, zones, zone_id=zone_id, notes=notes)
 

@@ -4,23 +4,23 @@ What it does
 ------------
 Latent Dirichlet Allocation treats each hour as a document and each pair of zones as a word, repeated once per trip. It finds
 topics, each a mixture of flows, such that every hour is a mixture of few topics: commuting to work, commuting home, night.
-Topics with less than 0.5 % of the trips are left out with a note: more were requested than the hours have. With a
-range such as `--topics 2-8` the number is chosen by held-out perplexity.
+Topics with less than 0.5 % of the trips are left out with a note: more topics were requested than the data have. With
+a range such as `--topics 2-8`, the number is chosen by held-out perplexity.
 `hours` are the shares of the topics in each hour, `flows` the shares of the flows in each topic. Topics are numbered by their
 trips, the largest first.
 
 Documents are the hours of the week (or of the day), or single time steps. Words are pairs of target zones, with the release
 spread over them as `reconstruct` does; or pairs of areas of the release.
 
-With the original, its topics are found in the same way, over the largest flows of both, and each topic of the release is paired
-with one of the original so that the sum of their distances is smallest. The distance of two topics is the total variation: half
-the sum of the differences of their shares of flows, 0 for equal topics, 1 for topics without a common flow.
+If the original is given, its topics are found in the same way, over the largest flows of both. Each topic of the release is
+paired with one of the original such that the sum of the distances is smallest. The distance of two topics is the total variation:
+half the sum of the absolute differences of their shares of flows, 0 for equal topics, 1 for topics without a common flow.
 
 Notes
 -----
-Only the `most_flows` largest flows are words; their share of the trips is reported. Areas change from hour to hour, so that
-words of areas distinguish hours by the generalization as well as by travel; zones do not. The implementation is scikit-learn's,
-with variational Bayes over all documents at once.
+Only the `most_flows` largest flows are words; their share of the trips is reported. Areas change from hour to hour, so words of
+areas distinguish hours by the generalization as well as by travel; zones do not. The implementation is scikit-learn's, with
+variational Bayes over all documents at once.
 
 References
 ----------
@@ -31,27 +31,32 @@ Analysis, CCS 2021.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.analysis.base import Analysis
+from crowdveil.analysis.base import Analysis, TableResult
 from crowdveil.analysis.calendar import Slots, when_columns
 from crowdveil.analysis.study import Study
-from crowdveil.analysis.topic_number import TopicNumber, choose_number
-from crowdveil.analysis.topic_words import TopicParams, count_words, filled_counts, fit_topics, shares_of_words
-from crowdveil.engine.progress import Progress, no_progress
+from crowdveil.analysis.topic_model import (
+    TopicNumber,
+    TopicParams,
+    choose_number,
+    count_words,
+    filled_counts,
+    fit_topics,
+    shares_of_words,
+)
+from crowdveil.engine.progress import Progress
 from crowdveil.errors import Text, as_command_line, counted, render
-from crowdveil.io.tables import open_table_writer
 from crowdveil.model.arrays import Floats, Ints, Labels
-from crowdveil.model.tabular import Tabular, align_rows
+from crowdveil.model.tabular import align_rows
 
 MAX_LISTED = 3
 """Flows of a topic in the summary."""
 EMPTY = 0.005
-"""Share of all trips below which a topic counts as empty: more topics were requested than the hours have."""
+"""Share of all trips below which a topic counts as empty: more topics were requested than the data have."""
 
 
 class TopicMatch(NamedTuple):
@@ -60,9 +65,9 @@ class TopicMatch(NamedTuple):
     Attributes
     ----------
     topic
-        The topic of the original for each topic of the release, -1 where it has fewer.
+        The topic of the original for each topic of the release, -1 for none, since the original may have fewer.
     distance
-        Total variation between the two, NaN where there is none.
+        Total variation between the two, NaN for none.
     original_topics
         Number of topics of the original that are not empty.
     """
@@ -73,7 +78,7 @@ class TopicMatch(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Topics(Tabular):
+class Topics(TableResult):
     """Topics of the hours of a release.
 
     Attributes
@@ -97,9 +102,9 @@ class Topics(Tabular):
     covered
         Share of the release's trips in the words.
     empty
-        Number of topics that were found empty, and left out.
+        Number of empty topics, which are left out.
     match
-        The topics paired with those of the original; None without it.
+        The pairing with topics of the original; None if it was not given.
     choice
         The perplexity of each number of topics; None where the number was given.
     """
@@ -157,7 +162,10 @@ class Topics(Tabular):
         both = pa.concat_tables([hours, flows], promote_options="default")
         return both.select(["what", "topic", *when, "origin", "destination", "share"])
 
-    to_arrow = table
+    @property
+    def labels(self) -> Labels:
+        """The names of the zones or areas."""
+        return self.names
 
     def about(self) -> dict[str, Any]:
         """Return the description of the numbers, for the file."""
@@ -171,12 +179,6 @@ class Topics(Tabular):
             **({} if self.choice is None else {"numbers_of_topics": self.choice.to_arrow().to_pylist()}),
             **({} if self.match is None else _as_json(self.match)),
         }
-
-    def write(self, path: Path, progress: Progress = no_progress) -> None:
-        """Write both kinds of rows in the format of the suffix."""
-        table = self.table()
-        with open_table_writer(path, table.schema, self.about(), self.names) as write:
-            write(table)
 
     def lines(self) -> list[str]:
         """Return a line per topic: its share of trips, peak hour and main flows."""
@@ -243,7 +245,7 @@ def _not_empty(counts: Any, topics: int, params: TopicParams) -> tuple[Floats, F
 
 
 def match_topics(flows: Floats, original: Floats) -> TopicMatch:
-    """Pair topics, given as shares of the same flows, with those of the original: the pairs with the least sum of distances."""
+    """Pair topics of the release and the original, given as shares of the same flows, with the least sum of distances."""
     from scipy.optimize import linear_sum_assignment
 
     distance = np.abs(flows[:, None, :] - original[None, :, :]).sum(axis=2) / 2

@@ -77,7 +77,7 @@ def _draw_tessellation(data: Trajectories, params: Any) -> Drawing:
     titles = [f"{len(counts[0]):,} squares", f"{len(counts[1]):,} areas, small squares merged"]
     made = new_map(frame, titles, "Tessellation of protected generalization", [], confidential=True)
     for axis, areas, count in zip(made.panels, shapes, counts, strict=True):
-        rings = Rings.of_geometries([shapely.geometry.mapping(shape) for shape in areas])
+        rings = Rings.of(areas)
         draw_rings(axis, rings, frame, scale.colors.to_rgba(count), edgecolors="#ffffff", linewidths=0.8)
     color_bar(made, scale, "points in the area")
     return made

@@ -1,4 +1,4 @@
-"""Read and write features (shapes with properties) as GeoJSON.
+"""Read and write features (shapes with properties) as GeoJSON, one per line.
 
 Python's own JSON parser reads it, which runs and opens nothing. Every written polygon is valid. Rounding vertices one by one can
 make borders cross, so such shapes are first snapped to the grid of the written decimals.
@@ -7,7 +7,7 @@ make borders cross, so such shapes are first snapped to the grid of the written 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from crowdveil.errors import InputError
 from crowdveil.io.atomic import new_file
 from crowdveil.io.crs import WGS84
 from crowdveil.model.arrays import Labels
-from crowdveil.model.globe import cut_at_date_line
+from crowdveil.model.globe import cut_at_date_line, in_one_piece
 from crowdveil.model.zones import Zones
 
 MAX_COLUMNS = 2000
@@ -147,6 +147,16 @@ def write_features(features: Iterable[tuple[dict[str, Any], Any]], path: Path) -
             named = json.dumps(properties, ensure_ascii=False)
             file.write(f'{"," if i else ""}\n{{"type": "Feature", "properties": {named}, "geometry": {geometry}}}')
         file.write("\n]}\n")
+
+
+def read_outlines(features: Sequence[dict[str, Any]]) -> Labels:
+    """Return the shapes of the areas of a release, whole across the date line; None for an area without a shape."""
+    texts = [None if f.get("geometry") is None else json.dumps(f["geometry"]) for f in features]
+    try:
+        shapes = shapely.from_geojson(np.array(texts, dtype=object))
+    except (shapely.GEOSException, TypeError):
+        raise InputError("The outline of an area is broken. Verify the release.") from None
+    return in_one_piece(np.asarray(shapes, dtype=object))
 
 
 def to_geojson_geometry(shape: Any) -> dict[str, Any]:

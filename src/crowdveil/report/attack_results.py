@@ -27,12 +27,12 @@ from crowdveil.registry import ATTACKS, find_attack
 ALL = "all"
 RECOVERY = "trajectory-recovery"
 REPORTED = ("homogeneity", "destination-belief", "dominance", RECOVERY)
-"""Attacks whose findings no method guarantees anything about."""
+"""Attacks that no guarantee covers."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttackResults(Tabular):
-    """Re-identification risks of trajectories. `results["location"]` are those of one attack.
+    """Re-identification risks of trajectories. `results["location"]` has those of one attack.
 
     Attributes
     ----------
@@ -72,8 +72,10 @@ class AttackResults(Tabular):
         if after is not None:
             notes.append("Before → after: in the original, and in the release.")
             if not after.paired:
-                said = Text("No pairing was given ({pairing}): risks after count every matching trajectory as found.")
-                notes.append(render(said, as_command_line))
+                text = Text(
+                    "No pairing was given ({pairing}), so risks after count every matching trajectory as found."
+                )
+                notes.append(render(text, as_command_line))
         if any(not side.average.exact for sides in self.risks.values() for side in sides if side is not None):
             notes.append("Random knowledge: an estimate; its 95 % confidence interval is in the JSON.")
         return notes
@@ -115,7 +117,7 @@ class AttackResults(Tabular):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExposureResults(Tabular):
-    """Results of attacks on a release of flows. `results["homogeneity"]` is that of one attack."""
+    """Results of attacks on a release of flows. `results["homogeneity"]` has that of one attack."""
 
     k: int
     exposures: tuple[Exposure, ...]
@@ -219,14 +221,14 @@ def attack_flow_release(
     return ExposureResults(published.threshold(params[0]), found)
 
 
-def _units(wanted: str, data: Trajectories, release: TrajectoryRelease | None) -> Units:
+def _units(requested: str, data: Trajectories, release: TrajectoryRelease | None) -> Units:
     """Return the unit of an attack, people or trajectories, as requested or as known."""
-    if wanted == "people" and data.k_unit != "people":
+    if requested == "people" and data.k_unit != "people":
         raise ParameterError(
             Option("units"), Text("people are not known. Name their column with {user}, or omit units.")
         )
     known = data.k_unit == "people" and (release is None or release.person is not None)
-    return "people" if wanted == "people" or (wanted == "auto" and known) else "trajectories"
+    return "people" if requested == "people" or (requested == "auto" and known) else "trajectories"
 
 
 def _individuals(data: Trajectories, risk: Risk) -> Any:

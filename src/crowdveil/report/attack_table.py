@@ -1,4 +1,4 @@
-"""Table of attacks for readers: background knowledge, chance, risk before and after, and one line to read it by.
+"""The table of attacks for readers: background knowledge, chance, risk before and after, and what the numbers mean.
 
 Every number is from the manifest or counted in the published files.
 """
@@ -23,7 +23,7 @@ RELEASE_ALONE = "the release alone"
 _TITLES = {AREA: "destination area known", TILE: "destination tile known"}
 
 
-COARSER = "It is more than in the original because areas are larger than zones: fewer are left to choose from."
+COARSER = "It is more than in the original because areas are larger than zones, so fewer are left to choose from."
 """Why a figure looks worse in the release."""
 
 
@@ -38,7 +38,7 @@ class AttackRow:
     knows
         Background knowledge.
     chance, before, after
-        Success without that knowledge, on the original and on the release.
+        Success without that knowledge; with it, on the original and on the release.
     reading
         What the numbers mean, in a sentence or two.
     worse
@@ -124,9 +124,9 @@ def _guessed_destination(written: WrittenRelease, *, tiles_only: bool) -> float 
     counted = volume if not tiles_only else np.where(sizes[destination] == 1, volume, 0)
     pair, pairs = ranks(step * areas + destination)
     trips, most = np.bincount(pair, counted, pairs), np.zeros(int(step.max()) + 1)
-    of = np.zeros(pairs, np.int64)
-    of[pair] = step
-    np.maximum.at(most, of, trips)
+    step_of_pair = np.zeros(pairs, np.int64)
+    step_of_pair[pair] = step
+    np.maximum.at(most, step_of_pair, trips)
     return 100 * float(most.sum()) / float(volume.sum())
 
 
@@ -134,7 +134,7 @@ def _destination(manifest: Manifest, trial: Trial) -> str:
     where = "single area" if trial.attack == AREA else "single tile, the smallest unit of the map"
     return (
         f"For {percent(trial.risk_percent)} of the trips all published trips of the origin and time step go to a {where}: "
-        "k hides who traveled, and not where to."
+        "k hides who traveled, but not where to."
     )
 
 

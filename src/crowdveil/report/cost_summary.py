@@ -37,7 +37,7 @@ class FlowCost:
         """Return the cost of a release of the data."""
         steps, all_steps = int((np.diff(release.offsets) > 0).sum()), data.steps
         if release.intervals is not None:
-            # Of the calendar: how many of them have trips in the original would show where there are none.
+            # All steps of the calendar, since a count of those with trips in the original would reveal empty ones.
             steps, all_steps = len(np.unique(release.intervals.spread()[0])), len(release.intervals.start)
         weighted = 0 if data.weight is None else len(data)
         return cls(
@@ -156,9 +156,9 @@ def over_budget(manifest: Manifest) -> list[str]:
     if not isinstance(allowed, float) or lost is None or "published_volume" not in manifest.cost:
         return []
     whole = manifest.cost["published_volume"] / max(1 - lost / 100, 0.01)
-    if lost - share_step(whole, manifest.k) / 2 <= 100 * allowed:  # as it may be rounded
+    if lost - share_step(whole, manifest.k) / 2 <= 100 * allowed:  # the share is rounded
         return []
     return [
-        f"you allowed {100 * allowed:g} %; {lost:g} % are suppressed, since some time steps have too few people; "
+        f"you allowed {100 * allowed:g} %, but {lost:g} % are suppressed, since some time steps have too few people; "
         "choose a longer step"
     ]

@@ -1,6 +1,6 @@
-"""First page of a report: one printed sheet for the person who decides on the release.
+"""The first page of a report: one printed sheet for the person who decides on the release.
 
-Everything is from the files of the release and its manifest.
+Everything comes from the files of the release and its manifest.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _CLASSES = {
 
 
 def content(written: WrittenRelease, manifest: Manifest, attacks: list[AttackRow]) -> dict[str, Any]:
-    """Return what the template of the first page shows, by name."""
-    guarantees, given = manifest.guarantees, manifest.decision
+    """Return the values of the template, by name."""
+    guarantees, decision = manifest.guarantees, manifest.decision
     return {
         "title": title_of(written, manifest),
         "violated": [entry.name for entry in guarantees if entry.outcome == Outcome.VIOLATED.value],
@@ -51,8 +51,8 @@ def content(written: WrittenRelease, manifest: Manifest, attacks: list[AttackRow
         "risks": risks(manifest, attacks),
         "not_covered": not_covered(manifest),
         "decision": [
-            ("Purpose", given.purpose or ""),
-            ("Recipients", given.recipient or ""),
+            ("Purpose", decision.purpose or ""),
+            ("Recipients", decision.recipient or ""),
             ("Released by (name, signature)", ""),
             ("Date", ""),
         ],
@@ -74,9 +74,9 @@ def warnings(manifest: Manifest) -> list[str]:
 
 
 def title_of(written: WrittenRelease, manifest: Manifest) -> str:
-    """Return the name of the data set: as the publisher gave it, or what it is and its period."""
-    if given := manifest.decision.title:
-        return given
+    """Return the title that the publisher gave to the data set, or its content and period."""
+    if title := manifest.decision.title:
+        return title
     if written.is_flows:
         what = f"Trips between {counted(written.tile_count, 'zone')}"
     else:
@@ -86,13 +86,13 @@ def title_of(written: WrittenRelease, manifest: Manifest) -> str:
 
 
 def repeated_releases(manifest: Manifest) -> str:
-    """Return what is known about other releases of the same data: all of them, or those outside the ledger of this one."""
-    which, seen = "", "This release was not compared with any other one."
+    """Return the risk of other releases of the same data; of those outside the ledger, if this release has one."""
+    outside, audit = "", "This release was not compared with any other one."
     if ledger := manifest.ledger:
-        which, seen = " outside its ledger", f"It is entry {ledger.entry} of the ledger; see below what was audited."
+        outside, audit = " outside its ledger", f"It is entry {ledger.entry} of the ledger; see below what was audited."
     return (
-        f"Other releases of the same data{which}: two releases with other zones, time steps or k, or a corrected version, can "
-        f"be subtracted from each other. {seen}"
+        f"Other releases of the same data{outside}: two releases with other zones, time steps or k, or a corrected version, can "
+        f"be subtracted from each other. {audit}"
     )
 
 
@@ -110,7 +110,7 @@ def _period(written: WrittenRelease, manifest: Manifest) -> str:
 
 
 def data_rows(written: WrittenRelease, manifest: Manifest) -> list[tuple[str, str]]:
-    """Return what the data is, as rows of name and value."""
+    """Return the facts about the data, as rows of name and value."""
     rows = [
         ("Period", _period(written, manifest) or "the data has no times"),
         ("Date of the run", manifest.created[:10]),
@@ -132,7 +132,7 @@ def _people(manifest: Manifest) -> str:
 
 
 def _amount(written: WrittenRelease, manifest: Manifest) -> tuple[str, str]:
-    """Return the size of the data by two published figures, so that it reveals nothing new."""
+    """Return the size of the data in two published figures, which reveal nothing new."""
     cost, flows = manifest.cost, written.is_flows
     published = cost["published_volume"] if flows else cost["published_trajectories"]
     share = cost.get("suppressed_volume_percent" if flows else "suppressed_trajectories_percent")
@@ -143,7 +143,7 @@ def _amount(written: WrittenRelease, manifest: Manifest) -> tuple[str, str]:
 
 
 def what_was_done(written: WrittenRelease, manifest: Manifest) -> str:
-    """Return in plain words what was done to the data, by guarantee, and the summary of the method."""
+    """Describe the processing of the data in plain words: by guarantee, and with the summary of the method."""
     name = manifest.method.name
     try:
         summary = find_method(name).summary.rstrip(".")
@@ -156,7 +156,7 @@ def _plain_words(written: WrittenRelease, manifest: Manifest) -> str:
     stated = [guarantee_from_manifest(entry.name, entry.parameters).what_was_done() for entry in manifest.guarantees]
     done = " ".join(filter(None, stated))
     if written.is_flows:
-        longer = ", or in several time steps together where few traveled" if written.has_intervals else ""
+        longer = ", or in several time steps together where few people traveled" if written.has_intervals else ""
         return f"Trips were counted from origin to destination in each time step{longer}. {_areas(written, manifest)}{done}"
     return done or (
         "Trajectories were changed and got new ids. The method guarantees no group size: single people may be found."
@@ -164,13 +164,13 @@ def _plain_words(written: WrittenRelease, manifest: Manifest) -> str:
 
 
 def _areas(written: WrittenRelease, manifest: Manifest) -> str:
-    """Return how zones became areas, and which time steps have the same ones; nothing where every area is a zone."""
+    """Describe how zones were merged into areas, and which time steps have the same areas; empty if every area is a zone."""
     if not any(len(tiles) > 1 for tiles in written.area_tiles):
         return ""
     method, parameters = manifest.method.name, manifest.method.parameters
     if method == "fixed":
         return "Zones were merged into areas that were given, and not made from these data. "
-    merged = "Neighboring zones were merged into areas where too few traveled. "
+    merged = "Neighboring zones were merged into areas where too few people traveled. "
     if parameters.get("time_partition") != "stable":
         return merged
     return f"{merged}Areas are the same in all time steps{_CLASSES.get(str(parameters.get('stable_by')), '')}. "
@@ -187,7 +187,7 @@ def risks(manifest: Manifest, attacks: list[AttackRow]) -> list[str]:
 
 
 def not_covered(manifest: Manifest) -> list[str]:
-    """Return what no guarantee covers, a sentence each."""
+    """Return the risks that no guarantee covers, a sentence each."""
     lines = [
         "Differencing with other data: a list of all travelers but one, or a count by another publisher, can be subtracted.",
         "Outside knowledge: what all people of a group share (such as one destination) is learned about each of them, and an "

@@ -1,4 +1,4 @@
-"""Page model of a report of flows: maps, time steps, group sizes and tables."""
+"""The page model of a report of flows: maps, time steps, group sizes and tables."""
 
 from __future__ import annotations
 
@@ -67,8 +67,7 @@ def _shades(after: FlowPicture, values: TileValues) -> list[Shade]:
 
 def _maps(shown: FlowPicture, frame: PictureFrame, shades: list[Shade]) -> list[Figure]:
     """Return a map of the largest flows, and one map for each shade."""
-    small, _ = svg_figures.still_frame(frame)
-    paths = svg_figures.map_outlines(shown, small)
+    paths = svg_figures.map_outlines(shown, svg_figures.still_frame(frame))
     flows = svg_figures.still_map(shown, frame, paths, "Map of the largest flows", flows=True)
     volume = flow_picture.top_flows(shown, svg_figures.MAX_LINES)[2]
     text = Markup(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.analysis.calendar import DAYS
+from crowdveil.io.geojson import read_outlines
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.release_reader import read_intervals
 from crowdveil.io.times import iso_times
@@ -65,6 +66,16 @@ class FlowPicture:
     all_areas: int = 0
     all_volume: int = 0
     ids: Sequence[str] = ()
+
+    @classmethod
+    def between(
+        cls, names: list[str], lon: Floats, lat: Floats, rings: Rings, step: Ints, origin: Ints, destination: Ints, volume: Any
+    ) -> FlowPicture:  # fmt: skip
+        """Return flows between places, which are areas of one tile each."""
+        n = len(names)
+        return cls(
+            names, np.full(n, np.nan), lon, lat, np.arange(n + 1), np.arange(n), rings, [], step, origin, destination, volume
+        )  # fmt: skip
 
     def find(self, area: str) -> int:
         """Return the index of an area by its id or its name; -1 if there is none."""
@@ -160,7 +171,7 @@ def all_flows(written: WrittenRelease, manifest: Manifest) -> tuple[FlowPicture,
         np.array([p.get("area_km2") if p.get("area_km2") is not None else np.nan for p in properties], np.float64),
         np.array([p.get("lon", np.nan) for p in properties], np.float64),
         np.array([p.get("lat", np.nan) for p in properties], np.float64),
-        *written.tiles_by_area, Rings.of_geometries([]),
+        *written.tiles_by_area, Rings.of([]),
         [], step, origin, destination, volume, ids=[str(p["area"]) for p in properties],
     )  # fmt: skip
     return picture, t
@@ -174,7 +185,7 @@ def _released(written: WrittenRelease, manifest: Manifest) -> tuple[FlowPicture,
     if written.has_intervals:
         spread = "trips of intervals of time are spread evenly over their time steps"
         small = replace(small, aggregation=f"{spread}; {small.aggregation}" if small.aggregation else spread)
-    return replace(small, rings=Rings.of_geometries([written.features[i].get("geometry") for i in kept])), values
+    return replace(small, rings=Rings.of(read_outlines([written.features[i] for i in kept]))), values
 
 
 def spread_intervals(written: WrittenRelease, manifest: Manifest) -> tuple[Ints, Ints, Ints, Ints]:
@@ -247,28 +258,14 @@ def _few_areas(origin: Ints, destination: Ints, volume: Ints, areas: int) -> tup
 
 def _largest(values: Ints, most: int) -> Ints:
     """Return the indices of the `most` largest values, ascending; ties by index."""
-    if len(values) <= most:
-        return np.arange(len(values))
-    least = np.partition(values, -most)[-most]
-    chosen = values > least
-    chosen[np.flatnonzero(values == least)[: most - np.count_nonzero(chosen)]] = True
-    return np.flatnonzero(chosen)
+    return np.sort(np.argsort(-values, kind="stable")[:most])
 
 
 def _sum_equal(step: Ints, origin: Ints, destination: Ints, volume: Ints, areas: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Sum the rows of equal step, origin and destination."""
-    pairs, pair = _numbered(origin * areas + destination, areas * areas)
-    cells, cell = _numbered(step * len(pairs) + pair, (int(step.max(initial=-1)) + 1) * len(pairs))
-    step, pair = np.divmod(cells, max(len(pairs), 1))
+    cells, cell = np.unique((step * areas + origin) * areas + destination, return_inverse=True)
     sums = np.bincount(cell, volume, len(cells)).astype(np.int64)
-    return step, pairs[pair] // areas, pairs[pair] % areas, sums
-
-
-def _numbered(values: Ints, below: int) -> tuple[Ints, Ints]:
-    """Return the distinct values, rising, and the rank of each value; where few are possible, without sorting."""
-    if below <= 4 * len(values):
-        return distinct(values, below)
-    return np.unique(values, return_inverse=True)
+    return cells // areas**2, cells // areas % areas, cells % areas, sums
 
 
 def _label_steps(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:

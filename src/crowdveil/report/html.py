@@ -22,7 +22,7 @@ from crowdveil.io.written_release import WrittenRelease
 from crowdveil.report import first_page
 from crowdveil.report.attack_table import attack_rows
 from crowdveil.report.flow_page import build_page_model as build_flows
-from crowdveil.report.page_model import PageModel, method_parameters
+from crowdveil.report.page_model import method_parameters
 from crowdveil.report.questions import answers
 from crowdveil.report.trajectory_page import build_page_model as build_trajectories
 
@@ -36,7 +36,7 @@ def public_report(written: WrittenRelease, manifest: Manifest) -> str:
     It holds no time of its creation: equal releases give equal bytes.
     """
     attacks = attack_rows(written, manifest)
-    page = _page_model(written, manifest)
+    page = (build_flows if written.is_flows else build_trajectories)(written, manifest)
     script, style = asset("report.js"), asset("report.css")
     facts = manifest.method.facts
     return _environment().get_template("report.html").render(
@@ -84,16 +84,8 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 1000 else str(value)
 
 
-def _page_model(written: WrittenRelease, manifest: Manifest) -> PageModel:
-    """Return the page model; the modules of the other kind of release are not loaded."""
-    if written.is_flows:
-        return build_flows(written, manifest)
-
-    return build_trajectories(written, manifest)
-
-
 def _policy(script: str, style: str) -> str:
-    """Return a policy without any request, and with this script and style only, whatever names the data has."""
+    """Return a policy that forbids requests, and all scripts and styles but these, whatever names the data has."""
     return (
         f"default-src 'none'; script-src {_hash_of(script)}; style-src {_hash_of(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"

@@ -12,7 +12,6 @@ import numpy as np
 from crowdveil.measures.rounding import two_digits
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.report.flow_picture import FlowPicture
-from crowdveil.report.number_packing import packed
 from crowdveil.report.shapes import PictureFrame
 
 MAX_TILES = 400_000
@@ -60,7 +59,7 @@ class Shade:
     def as_json(self) -> dict[str, Any]:
         """Return the shade as data for the page."""
         return {"name": self.name, "title": self.title, "labels": list(self.labels), "least": list(map(float, self.least)),
-                "classes": packed(self.classes)}  # fmt: skip
+                "classes": self.classes.tolist()}  # fmt: skip
 
 
 def by_size(name: str, title: str, values: Floats) -> Shade:
@@ -113,6 +112,12 @@ def _round(value: float) -> float:
     return float(round(value / scale) * scale)
 
 
+def differences(values: Ints) -> list[int]:
+    """Return the first value and the differences of successive ones, which are shorter as text; `web/src` adds them up."""
+    steps: list[int] = np.diff(values, prepend=0).tolist()
+    return steps
+
+
 def flow_layer(picture: FlowPicture, frame: PictureFrame, shades: Sequence[Shade]) -> dict[str, Any]:
     """Return areas and flows as data for the page."""
     snapped = picture.rings.fitted(frame)
@@ -122,20 +127,20 @@ def flow_layer(picture: FlowPicture, frame: PictureFrame, shades: Sequence[Shade
     per_step = np.bincount(picture.step, minlength=max(len(picture.labels), 1))
     layer = {
         "areas": picture.names,
-        "sizes": packed(picture.size),
-        "x": packed(x, rising=True),
-        "y": packed(y, rising=True),
-        "rings": packed(snapped.rings),
-        "corners": packed(snapped.corners),
-        "cx": packed(snapped.x, rising=True),
-        "cy": packed(snapped.y, rising=True),
+        "sizes": picture.size.tolist(),
+        "x": differences(x),
+        "y": differences(y),
+        "rings": snapped.rings.tolist(),
+        "corners": snapped.corners.tolist(),
+        "cx": differences(snapped.x),
+        "cy": differences(snapped.y),
         "steps": picture.labels,
-        "rows": packed(per_step),
-        "origin": packed(picture.origin, rising=True),
-        "destination": packed(picture.destination, rising=True),
-        "volume": packed(picture.volume),
+        "rows": per_step.tolist(),
+        "origin": differences(picture.origin),
+        "destination": differences(picture.destination),
+        "volume": picture.volume.tolist(),
         "shades": [shade.as_json() for shade in shades],
     }
     if len(picture.tiles) <= MAX_TILES:
-        layer["tiles"] = packed(picture.tiles, rising=True)
+        layer["tiles"] = differences(picture.tiles)
     return layer

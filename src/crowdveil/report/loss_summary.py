@@ -1,4 +1,4 @@
-"""The information loss of a release in three numbers, each with a sentence, from its files and manifest alone."""
+"""The information loss of a release in three numbers, each with a sentence. All come from its files and manifest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crowdveil.report.interval_charts import mean_hours
 
 @dataclass(frozen=True)
 class Loss:
-    """A number, and a sentence that says what it means."""
+    """A number, and a sentence on its meaning."""
 
     value: str
     sentence: str
@@ -34,7 +34,7 @@ def losses(written: WrittenRelease, manifest: Manifest) -> list[Loss]:
 
 
 def coarseness(written: WrittenRelease, manifest: Manifest) -> str:
-    """Return how coarse a release is, as a line."""
+    """Return a line on how coarse a release is."""
     found = losses(written, manifest)
     return (found[1] if len(found) > 1 else found[0]).line
 

@@ -83,10 +83,8 @@ class Measurement(Tabular):
         listed = []
         for found in self.scores:
             measure = found.measure
-            given = found.asked.label.removeprefix(measure.name).replace(":", ", ")
-            title = (
-                f"{_ARROWS[measure.better]} {measure.title}{f' ({measure.symbol})' if measure.symbol else ''}{given}"
-            )
+            parameters = found.asked.label.removeprefix(measure.name).replace(":", ", ")
+            title = f"{_ARROWS[measure.better]} {measure.title}{f' ({measure.symbol})' if measure.symbol else ''}{parameters}"
             for part, _, mean, pooled in found.columns():
                 listed.append((f"{title}: {part}" if part else title, measure.unit, mean, pooled))
         return listed

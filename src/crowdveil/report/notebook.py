@@ -1,4 +1,4 @@
-"""What a notebook shows of a release: guarantees, loss and a small map."""
+"""The summary of a release in a notebook: guarantees, loss and a small map."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def small_map(written: WrittenRelease, manifest: Manifest) -> str:
     if not shown.located:
         return ""
     frame = map_frame(shown)
-    paths = svg_figures.map_outlines(shown, svg_figures.still_frame(frame)[0])
+    paths = svg_figures.map_outlines(shown, svg_figures.still_frame(frame))
     return _STYLE + svg_figures.still_map(shown, frame, paths, "Largest flows", flows=True)

@@ -1,6 +1,6 @@
 """Answer the three questions of the European regulators (opinion 05/2014 of the Article 29 Working Party) with numbers.
 
-Every number is counted in the published files or taken from the manifest.
+Every number is counted in the published files or comes from the manifest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOISY = "differential-privacy"
 
 @dataclass(frozen=True)
 class Answer:
-    """A question of the regulators, what it asks, and the answer."""
+    """A question of the regulators by name and in words, and the answer."""
 
     name: str
     question: str
@@ -93,28 +93,28 @@ def _linkability_of_flows(manifest: Manifest) -> list[str]:
 
 
 def several_releases(manifest: Manifest) -> str:
-    """Return what is known about subtracting the release from others: the audit of a ledger, or that there was none."""
+    """Return the risk that this release is subtracted from others: the audit of its ledger, or that there was none."""
     ledger = manifest.ledger
     if ledger is None:
         return (
             "Not covered: repeated releases. Other releases of the same data were not audited; they might be subtracted from "
             "this one."
         )
-    became = f"Repeated releases: it is entry {ledger.entry} of a ledger"
+    entry = f"Repeated releases: it is entry {ledger.entry} of a ledger"
     if ledger.epsilon_of_all_releases is not None:
-        return f"{became}; over its releases with noise ε adds up to {ledger.epsilon_of_all_releases:g}."
+        return f"{entry}; over its releases with noise ε adds up to {ledger.epsilon_of_all_releases:g}."
     if not ledger.entries_audited:
-        return f"{became}, in which no earlier release shares a record with it."
+        return f"{entry}, in which no earlier release shares a record with it."
     audited = counted(ledger.entries_audited, "earlier release")
     return (
-        f"{became}, audited against {audited} (tier {ledger.tier}). The smallest "
+        f"{entry}, audited against {audited} (tier {ledger.tier}). The smallest "
         f"set that can be derived by adding and subtracting published volumes has at least {ledger.k:,} {ledger.k_unit}."
     )
 
 
 @dataclass(frozen=True)
 class DestinationFigures:
-    """What origin and time step of a trip say about its destination.
+    """What the origin and time step of a trip reveal about its destination.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class DestinationFigures:
     sized
         Tiles of a destination area, on average over trips.
     far
-        The mean distance of an origin's destinations from those of all trips; None where there are too many to compare.
+        The mean distance of an origin's destinations from those of all trips; None if there are too many to compare.
     """
 
     area: float
@@ -136,7 +136,7 @@ class DestinationFigures:
 
 
 def destination_figures(written: WrittenRelease) -> DestinationFigures:
-    """Return what origin and time step of trips say about their destination, computed once for a release."""
+    """Return what the origin and time step of trips reveal about their destination, computed once for a release."""
     figures: DestinationFigures = written.cached("destination figures", lambda: _destination_figures(written))
     return figures
 
@@ -158,7 +158,7 @@ def _destination_figures(written: WrittenRelease) -> DestinationFigures:
 
 
 def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[str]:
-    """Return what an adversary who knows origin and time step of a trip learns about its destination."""
+    """Return what an adversary who knows the origin and time step of a trip learns about its destination."""
     when, figures = "interval" if written.has_intervals else "time step", destination_figures(written)
     lines = [
         f"Background knowledge: the adversary knows origin area and {when} of a trip, and that it is in the file.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import numpy as np
 import shapely
 
-from crowdveil.errors import InputError
-from crowdveil.model.arrays import Floats, Ints, Mask, take_slices
-from crowdveil.model.globe import Box, in_one_piece, near
+from crowdveil.model.arrays import Floats, Ints, Labels, Mask, take_slices
+from crowdveil.model.globe import Box, near
 
 FINEST = 8192
 """Cells of the finest grid along the longer side of the map."""
@@ -69,39 +67,13 @@ class Rings:
     first: Ints
 
     @classmethod
-    def of_geometries(cls, geometries: Sequence[dict[str, Any] | None]) -> Rings:
-        """Return rings of GeoJSON geometries; only polygons have rings."""
-        arrays: list[Floats] = []
-        first = [0]
-        for geometry in geometries:
-            kind = None if geometry is None else geometry.get("type")
-            polygons: list[Any] = []
-            if geometry is not None and kind in ("Polygon", "MultiPolygon"):
-                polygons = geometry["coordinates"] if kind == "MultiPolygon" else [geometry["coordinates"]]
-            try:
-                rings = [np.array(ring, np.float64)[:, :2] for polygon in polygons for ring in polygon if len(ring) > 3]
-                arrays += _without_seam(geometry, rings) if kind == "MultiPolygon" else rings
-            except (TypeError, ValueError, IndexError):
-                raise InputError("the outline of an area is broken. Verify the release.") from None
-            first.append(len(arrays))
-        return cls._of(arrays, first)
-
-    @classmethod
-    def of_shapes(cls, shapes: Sequence[Any]) -> Rings:
-        """Return rings of shapes; only polygons have rings."""
-        arrays: list[Floats] = []
-        first = [0]
-        for shape in shapes:
-            if shape is not None and shapely.get_type_id(shape) in (3, 6):
-                arrays += [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(shape))]
-            first.append(len(arrays))
-        return cls._of(arrays, first)
-
-    @classmethod
-    def _of(cls, arrays: list[Floats], first: list[int]) -> Rings:
-        corners = np.concatenate([np.zeros((0, 2)), *arrays])
-        start = np.cumsum([0, *(len(ring) for ring in arrays)])
-        return cls(corners[:, 0], corners[:, 1], start, np.array(first, np.int64))
+    def of(cls, shapes: Labels | Sequence[Any]) -> Rings:
+        """Return the rings of shapes; only polygons have rings."""
+        parts, area = shapely.get_parts(np.asarray(shapes, dtype=object), return_index=True)
+        rings, part = shapely.get_rings(parts, return_index=True)
+        corners, ring = shapely.get_coordinates(rings, return_index=True)
+        start = np.searchsorted(ring, np.arange(len(rings) + 1))
+        return cls(corners[:, 0], corners[:, 1], start, np.searchsorted(area[part], np.arange(len(shapes) + 1)))
 
     @property
     def drawn(self) -> Mask:
@@ -142,18 +114,6 @@ class Rings:
             if len(snapped.x) <= most or coarser >= FINEST // 64:
                 return snapped
             coarser *= 2
-
-
-def _without_seam(geometry: Any, rings: list[Floats]) -> list[Floats]:
-    """Return the rings of polygons, joined where they were cut at the date line."""
-    if not all(any(np.any(ring[:, 0] == side) for ring in rings) for side in (-180.0, 180.0)):
-        return rings
-
-    try:
-        shape = in_one_piece(np.array([shapely.from_geojson(json.dumps(geometry))], dtype=object))[0]
-    except shapely.GEOSException:
-        return rings
-    return [shapely.get_coordinates(ring) for ring in shapely.get_rings(shapely.get_parts(shape))]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,15 +20,16 @@ from crowdveil.report.shapes import PictureFrame
 FLOW_CLASSES = 5
 CELLS = 900
 """Cells of a static map along its longer side."""
+MARGIN = 14
 MAX_LINES, MAX_OUTLINES, MAX_VERTICES = 300, 3_000, 25_000
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 260, 74, 54
 
 
-def still_frame(frame: PictureFrame) -> tuple[PictureFrame, int]:
-    """Return a coarse frame for a static map, and its margin."""
+def still_frame(frame: PictureFrame) -> PictureFrame:
+    """Return a coarse frame for a static map."""
     factor = max(frame.width, frame.height) / CELLS
-    return PictureFrame(frame.west, frame.north, frame.unit * factor, frame.squeeze,
-                 max(round(frame.width / factor), 1), max(round(frame.height / factor), 1)), 14  # fmt: skip
+    width, height = (max(round(side / factor), 1) for side in (frame.width, frame.height))
+    return PictureFrame(frame.west, frame.north, frame.unit * factor, frame.squeeze, width, height)
 
 
 def map_outlines(picture: FlowPicture, frame: PictureFrame) -> list[str]:
@@ -48,7 +49,7 @@ def still_map(
     flows: bool = False,
 ) -> str:
     """Return a static map of areas, colored by `shade` if given, with the largest flows if `flows`."""
-    small, margin = still_frame(frame)
+    small = still_frame(frame)
     x, y = (c.tolist() for c in small.to_cells(np.nan_to_num(picture.lon), np.nan_to_num(picture.lat)))
     classes = None if shade is None else shade.classes.tolist()
     marks = []
@@ -61,7 +62,7 @@ def still_map(
     if flows:
         marks += _lines(picture, x, y)
     return (
-        f'<svg class="map" role="img" viewBox="{-margin} {-margin} {small.width + 2 * margin} {small.height + 2 * margin}">'
+        f'<svg class="map" role="img" viewBox="{-MARGIN} {-MARGIN} {small.width + 2 * MARGIN} {small.height + 2 * MARGIN}">'
         f"<title>{escape(title)}</title>{''.join(marks)}</svg>"
     )
 

@@ -1,4 +1,4 @@
-"""Page model of a report of trajectories: maps, equivalence classes, lengths and distances."""
+"""The page model of a report of trajectories: maps, equivalence classes, lengths and distances."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _walks(after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
 
 
 def _distortion(manifest: Manifest) -> list[Table]:
-    """Return the table of what was lost, measured before publication."""
+    """Return the table of the loss, which was measured before publication."""
     measured = manifest.distortion
     if measured is None:
         return []
@@ -86,8 +86,8 @@ def _distortion(manifest: Manifest) -> list[Table]:
 
 
 def _quantiles(quantiles: dict[str, Any] | None) -> list[str]:
-    given = [(quantiles or {}).get(name) for name in ("low", "middle", "high")]
-    return ["–" if value is None else f"{value:,.6g}" for value in given]
+    values = [(quantiles or {}).get(name) for name in ("low", "middle", "high")]
+    return ["–" if value is None else f"{value:,.6g}" for value in values]
 
 
 def _key_figures(manifest: Manifest, equal: Any) -> list[tuple[str, str]]:

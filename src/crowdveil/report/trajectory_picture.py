@@ -17,7 +17,7 @@ from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, sorted_distinct
 from crowdveil.model.projection import great_circle_m
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.report.number_packing import packed
+from crowdveil.report.layers import differences
 from crowdveil.report.page_model import STRONGER, Figure
 from crowdveil.report.shapes import PictureFrame
 from crowdveil.report.svg_figures import class_legend
@@ -54,8 +54,8 @@ class TrajectoryPicture:
             return np.zeros(0)
         leg = np.zeros(len(self.lon))
         for low in range(0, len(leg) - 1, CHUNK):
-            here, there = slice(low, min(low + CHUNK, len(leg) - 1)), slice(low + 1, low + 1 + CHUNK)
-            leg[here] = great_circle_m(self.lon[here], self.lat[here], self.lon[there], self.lat[there])
+            start, end = slice(low, min(low + CHUNK, len(leg) - 1)), slice(low + 1, low + 1 + CHUNK)
+            leg[start] = great_circle_m(self.lon[start], self.lat[start], self.lon[end], self.lat[end])
         leg[self.offsets[1:] - 1] = 0.0  # from one trajectory to the next
         return np.add.reduceat(leg, self.offsets[:-1]) / 1000
 
@@ -79,10 +79,10 @@ class TrajectoryPicture:
         last = int(self.offsets[self.shown])
         x, y = frame.to_cells(self.lon[:last], self.lat[:last])
         return {
-            "points": packed(np.diff(self.offsets[: self.shown + 1])),
-            "x": packed(x, rising=True),
-            "y": packed(y, rising=True),
-            "bin": packed((self.t[:last] - t0) // bin_s, rising=True),
+            "points": np.diff(self.offsets[: self.shown + 1]).tolist(),
+            "x": differences(x),
+            "y": differences(y),
+            "bin": differences((self.t[:last] - t0) // bin_s),
         }
 
 

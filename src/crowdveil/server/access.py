@@ -35,18 +35,18 @@ def caller(request: Request, sent: Credentials) -> Caller:
         _check_local(request)
         return service.tokens.local()
     try:
-        found = service.tokens.caller(sent.credentials.strip())
+        who = service.tokens.caller(sent.credentials.strip())
     except ExpiredError as error:
         raise _denied(error.text) from None
-    if found is None:
+    if who is None:
         raise _denied("The token is unknown or revoked. Ask the operator of the server for one.")
-    request.scope["crowdveil.caller"] = found.who
-    return found
+    request.scope["crowdveil.caller"] = who.who
+    return who
 
 
-async def _service(request: Request) -> Service:  # not in a thread of its own: it waits for nothing
-    found: Service = request.app.state.service
-    return found
+async def _service(request: Request) -> Service:  # async, so that FastAPI starts no thread for it
+    service: Service = request.app.state.service
+    return service
 
 
 OpenService = Annotated[Service, Depends(_service)]
@@ -58,13 +58,13 @@ CurrentUser = Annotated[Caller, Depends(caller)]
 def _scoped(*scopes: str) -> Any:
     """Return a dependency that admits tokens with one of the scopes."""
 
-    async def scoped(who: CurrentUser) -> Caller:  # not in a thread of its own: it waits for nothing
+    async def scoped(who: CurrentUser) -> Caller:  # async, so that FastAPI starts no thread for it
         if not who.scopes.intersection(scopes):
             needed = " or ".join(scopes)
             raise ApiError(
                 403,
                 "no_scope",
-                f"The token lacks the scope {needed}. Ask the operator of the server for one that has it.",
+                f"The token lacks the scope {needed}. Ask the operator of the server for a token that has it.",
             )
         return who
 

@@ -46,24 +46,24 @@ def _router_of(kind: Verb) -> APIRouter:
     router, names = APIRouter(tags=[kind.collection]), kind.names()
     Name = Annotated[str, Path(max_length=100, json_schema_extra={"enum": list(names)}, examples=names[:1])]  # noqa: N806
 
-    @router.get(f"/{kind.collection}", summary=f"What there is to {kind.verb} with", name=f"list_{kind.collection}")
+    @router.get(f"/{kind.collection}", summary=f"List the choices of {kind.verb}", name=f"list_{kind.collection}")
     def list_(who: CurrentUser) -> dict[str, Any]:
         return {kind.collection: [_described(kind, name) for name in kind.names()]}
 
     @router.get(
         f"/{kind.collection}/{{name}}",
-        summary="One of them, with the schema of its parameters",
+        summary="Describe a choice, with the schema of its parameters",
         name=f"describe_{kind.verb}",
     )
     def describe(who: CurrentUser, name: Name) -> dict[str, Any]:
-        return _described(kind, jobs.known(kind, name))
+        return _described(kind, jobs.registered_name(kind, name))
 
     @router.post(f"/{kind.collection}/{{name}}/jobs", status_code=202, summary=kind.summary, name=kind.verb,
                  openapi_extra=job_form(kind))  # fmt: skip
     async def submit(request: Request, who: Sender, name: Name) -> JobView:
-        registered = await run_in_threadpool(jobs.known, kind, name)
+        registered = await run_in_threadpool(jobs.registered_name, kind, name)
         job = await jobs.accept(request, who, kind, lambda _form: (registered, None))
-        return await run_in_threadpool(jobs.shown, request.app.state.service, job)
+        return await run_in_threadpool(jobs.job_view, request.app.state.service, job)
 
     return router
 

@@ -49,7 +49,7 @@ class Remote:
     url
         Its address.
     token
-        What it is asked with; "" for none.
+        The token of the caller; "" for none.
     """
 
     url: str
@@ -65,7 +65,7 @@ class Remote:
             raise ParameterError(
                 Option("server"),
                 "data must not be sent over http:// to another machine. Use https://, or set CROWDVEIL_INSECURE=1 "
-                "where the way is safe by other means.",
+                "if the connection is protected by other means.",
             )
 
     def start(
@@ -83,7 +83,7 @@ class Remote:
     def send(
         self, path: str, texts: Mapping[str, str], files: Mapping[str, Path], progress: Progress = no_progress
     ) -> dict[str, Any]:
-        """Send a form with its files, and return the answer. It is never sent twice, since the server may have taken it."""
+        """Send a form with its files, and return the answer. It is never sent again, since the server may have accepted it."""
         sent, total = 0, sum(_size(file) for file in files.values())
 
         def report(size: int) -> None:
@@ -93,7 +93,7 @@ class Remote:
 
         with ExitStack() as stack:
             opened = {n: (_plain(f.name), stack.enter_context(_CountedFile(f, report))) for n, f in files.items()}
-            # Fields of text come first, so that a wrong one is refused before the files are sent.
+            # Texts come first, so that the server refuses a wrong one before the files are sent.
             return self._answer(
                 "POST", path, files=[*((n, (None, text)) for n, text in texts.items()), *opened.items()]
             )
@@ -170,7 +170,7 @@ class Remote:
                 time.sleep(AGAIN_S)
 
     def fetch(self, job: dict[str, Any], target: Path, progress: Progress = no_progress) -> None:
-        """Write a job's result to a file, and check that all of it arrived."""
+        """Write a job's result to a file, and check its hash."""
         about, digest, arrived = job["result"], hashlib.sha256(), 0
         with target.open("wb") as file, self._asked("GET", f"/jobs/{checked_id(job['id'])}/result") as answer:
             for chunk in answer.iter_raw(CHUNK):
@@ -179,10 +179,10 @@ class Remote:
                 arrived += len(chunk)
                 progress(arrived, about["bytes"])
         if digest.hexdigest() != about["sha256"]:
-            raise ServerError("The result that arrived has another SHA-256 than the one that was made. Fetch it again.")
+            raise ServerError("The SHA-256 of the fetched result differs from that of the server. Fetch it again.")
 
     def get(self, path: str) -> AbstractContextManager[httpx.Response]:
-        """Ask for any other path of the server."""
+        """Request any other path of the server."""
         return self._asked("GET", path)
 
     @contextmanager
@@ -208,12 +208,12 @@ class Remote:
 
     @cached_property
     def _client(self) -> httpx.Client:
-        """Return the HTTP client. It retries connecting only, when nothing was sent yet."""
+        """Return the HTTP client. It retries only connecting, before anything is sent."""
         import httpx
 
         access = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         local = is_here(urlsplit(self.url).hostname or "")
-        # Proxies of the environment are for other machines; redirects are not followed, so that no other host gets the token.
+        # Proxies of the environment are for other machines. Redirects are not followed, since no other host may get the token.
         client = httpx.Client(
             base_url=self.url, headers={"User-Agent": "crowdveil", **access}, timeout=httpx.Timeout(TIMEOUT_S, connect=10.0),
             transport=httpx.HTTPTransport(retries=RETRIES) if local else None, trust_env=not local, follow_redirects=False,
@@ -289,15 +289,13 @@ def _error_in(text: bytes, status: int) -> CrowdveilError:
 
 
 @contextmanager
-def with_paths(given: Mapping[str, Any]) -> Iterator[None]:
+def with_paths(files: Mapping[str, Any]) -> Iterator[None]:
     """Name files in errors by the user's paths: the server names a file by its file name, and a folder by its field."""
     try:
         yield
     except CrowdveilError as error:
         stored = getattr(error, "files", {})
-        paths = {
-            called: path for field, path in given.items() for called in (field, stored.get(field, Path(path).name))
-        }
+        paths = {name: path for field, path in files.items() for name in (field, stored.get(field, Path(path).name))}
         if not isinstance(error.subject, Name) or error.subject.name not in paths:
             raise
         raise error.about(Path(paths[error.subject.name])) from None

@@ -1,7 +1,7 @@
 """Log to standard error, as text or JSON, and keep the audit log.
 
-No line holds a token, a name of a file, a parameter, or anything of the data. Of an unexpected error it gives the type and the
-place in the code, and never the message.
+No line holds a token, a name of a file, a parameter, or anything of the data. An unexpected error is logged with its type and the
+place in the code, without its message.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ _LOGGER = logging.getLogger("crowdveil.server")
 _OTHERS = ("uvicorn", "uvicorn.error", "asyncio")
 
 
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     """Return the fields of a record, with the place of its error."""
     error = record.exc_info[1] if record.exc_info else None
@@ -33,9 +37,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
         line = {
-            "time": datetime.fromtimestamp(record.created, UTC)
-            .isoformat(timespec="milliseconds")
-            .replace("+00:00", "Z"),
+            "time": _utc(record.created),
             "level": record.levelname.lower(),
             "event": getattr(record, "event", record.name),
             "message": record.getMessage(),
@@ -96,10 +98,9 @@ def located(error: BaseException) -> dict[str, str]:
 
 def exported(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return a row of the log as an exported line; `names` are those of tokens."""
-    moment = datetime.fromtimestamp(round(row["at"], 3), UTC).isoformat(timespec="milliseconds")
     who = row["who"]
     return {
-        "time": moment.replace("+00:00", "Z"),
+        "time": _utc(round(row["at"], 3)),
         "who": who,
         "name": names.get(who, who),
         "what": row["what"],

@@ -16,15 +16,15 @@ from crowdveil.server.queue.database import DatabaseUnavailableError
 _WORDS = {
     400: ("bad_request", "the request cannot be understood."),
     404: ("not_found", "there is nothing at this address."),
-    405: ("method_not_allowed", "this address does not take this kind of request."),
+    405: ("method_not_allowed", "this address does not allow this HTTP method."),
 }
 
 
 class ApiError(CrowdveilError):
-    """A request that is answered with an error."""
+    """An error that is the answer to a request."""
 
-    def __init__(self, status: int, code: str, *said: object, **headers: str) -> None:
-        super().__init__(*said)
+    def __init__(self, status: int, code: str, *message: object, **headers: str) -> None:
+        super().__init__(*message)
         self.status, self.code, self.headers = status, code, headers
 
 

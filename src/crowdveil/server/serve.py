@@ -21,7 +21,7 @@ from crowdveil.server.workers.sandbox import check_confinement, confinement
 from crowdveil.server.workers.supervisor import Supervisor
 
 TIDY_EVERY_S = 30.0
-FIRST = "the token of this first start, which is not shown again"
+FIRST = "the first token; it is not shown again"
 TLS = "note: requests are not encrypted here; put a proxy with TLS in front of this address (see docs/operate-the-service.md)."
 
 
@@ -36,7 +36,7 @@ def first_token(service: Service) -> str | None:
     """Create the first token of a new service, and return it."""
     if service.settings.no_auth or service.tokens.any():
         return None
-    with suppress(ParameterError):  # another server of the same database just made it
+    with suppress(ParameterError):  # another server of the same database has just created it
         return service.tokens.create("first")
     return None
 
@@ -44,7 +44,7 @@ def first_token(service: Service) -> str | None:
 def start_app(settings: Settings, extra_routes: Sequence[Callable[[Any], None]]) -> tuple[Service, Any]:
     """Open a service, start its cleanup thread, and return it with its app."""
     service = open_service(settings)
-    tempfile.tempdir = str(service.files.incoming)  # files of a form that is coming in, which have no name
+    tempfile.tempdir = str(service.files.incoming)  # for the unnamed files of a form in progress
     threading.Thread(target=keep_tidy, args=(service, threading.Event()), name="tidy", daemon=True).start()
     return service, make_app(service, extra_routes)
 
@@ -85,7 +85,7 @@ def serve(settings: Settings, say: Callable[[str], None], extra_routes: Sequence
 def listen(settings: Settings) -> socket.socket:
     """Open the socket that the service listens on."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # The protocol is named: asyncio sets TCP_NODELAY only on connections whose protocol it knows to be TCP.
+    # asyncio sets TCP_NODELAY only on sockets that name TCP as their protocol.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

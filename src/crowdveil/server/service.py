@@ -50,15 +50,15 @@ class Service:
     @cached_property
     def memory_bytes(self) -> int:
         """The memory that one job may hold."""
-        given = self.settings.max_memory_mib
-        return default_memory(self.settings.jobs_at_once + PREVIEWS) if given is None else given << 20
+        mib = self.settings.max_memory_mib
+        return default_memory(self.settings.jobs_at_once + PREVIEWS) if mib is None else mib << 20
 
     def has_room(self, size: int = 0) -> bool:
         """Return whether the disk has space for a file of some bytes."""
         return shutil.disk_usage(self.files.root).free >= self.settings.min_free_bytes + size
 
     def delete(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
-        """End a job of an owner and remove its files; None if it is not theirs."""
+        """End a job of an owner and remove its files; return None for jobs of others."""
         ended = self.store.cancel(job, owner, by)
         if ended is not None:
             self.files.remove(job)
@@ -76,14 +76,14 @@ class Service:
             try:
                 step()
             except Exception as error:  # a database that is briefly unavailable must not end the cleanup
-                logs.say("tidy", "old files could not be removed", logging.WARNING, **logs.located(error))
+                logs.say("tidy", "cannot remove old files", logging.WARNING, **logs.located(error))
 
     def _expire(self) -> None:
         """Remove expired results and uploads, and log their removal."""
         for job in self.store.expire():
             self.files.remove(job)
         for upload in self.uploads.expire():
-            self.store.say("server", "removed an upload whose time was over", upload)
+            self.store.say("server", "removed an expired upload", upload)
 
 
 def open_service(settings: Settings) -> Service:
@@ -125,7 +125,7 @@ def _opened(settings: Settings, *, create: bool) -> Service:
     try:
         store = Store(open_database(settings.url), create=create)
     except sa.exc.DatabaseError:
-        raise ParameterError(Option("data_dir"), "jobs.sqlite is not a database; restore it from a backup.") from None
+        raise ParameterError(Option("data_dir"), "jobs.sqlite is not a database. Restore it from a backup.") from None
     files = Files(settings.folder, create=create)
     return Service(settings, files, store, Tokens(store, settings.limits), UploadFiles(files.root))
 

@@ -16,14 +16,14 @@ from crowdveil.server.client import is_here
 PREVIEWS = 2
 """Previews at once; others wait."""
 SCOPES = {
-    "submit": "send jobs, look at files, follow and end its jobs",
+    "submit": "submit jobs, preview files, follow and end its jobs",
     "read": "follow its jobs, and fetch their results and reports",
-    "review": "see reports of others' jobs, and approve or reject their results",
+    "review": "read reports of others' jobs, and approve or reject their results",
     "admin": "list and revoke tokens",
     "metrics": "read /metrics",
 }
 USUAL = ("submit", "read")
-"""Scopes of a token that is made without saying which."""
+"""Scopes of a token unless others are named."""
 
 
 def variable(setting: str) -> str:
@@ -40,7 +40,7 @@ def default_folder() -> Path:
 
 
 class Limits(Params):
-    """What one token may do."""
+    """The limits of one token."""
 
     max_upload_mib: int = Field(2048, ge=1)
     """Size of all files of one request together, and of what is unpacked of them, in MiB."""
@@ -58,7 +58,7 @@ class Limits(Params):
 
 
 class Place(Params):
-    """Where the service keeps its data; the same for the server, its workers and its tokens."""
+    """The location of the service's data, for the server, its workers and the commands on tokens."""
 
     data_dir: str | None = Field(None, json_schema_extra={"metavar": "FOLDER"})
     """Folder of uploads and results, which all machines share. [~/.local/state/crowdveil]"""
@@ -100,7 +100,7 @@ class Settings(WorkerSettings, Limits):
     port: int = Field(8000, ge=0, le=65535)
     """Port to listen on."""
     no_auth: bool = False
-    """Let everybody on this machine in without a token, as clients of mdl-anonymizer need it; on a loopback address only."""
+    """Admit everybody on this machine without a token, as clients of mdl-anonymizer require; on a loopback address only."""
     four_eyes: bool = False
     """Release a result only after another token (scope review) approved its report."""
     keep_hours: float = Field(24.0, gt=0)

@@ -1,4 +1,4 @@
-"""Sources of data: each has a ledger in the data directory, and releases of a token with a source are audited against it."""
+"""Sources of data. Each has a ledger in the data directory; releases of a token with a source are audited against it."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def with_source(kind: Verb, name: str, values: dict[str, Any], who: Caller) -> d
     """Return the parameters of a job with its source: the given one, or the only one of the token."""
     if not any("source" in model.model_fields for model in kind.models(name)):
         return values
-    given = values.get("source")
-    if given is None:
+    source = values.get("source")
+    if source is None:
         if len(who.sources) > 1:
             raise ParameterError(
                 Option("source"), f"the token is for several sources of data. Name one of {', '.join(who.sources)}."
             )
         return values | {"source": who.sources[0]} if who.sources else values
-    if given not in who.sources:
+    if source not in who.sources:
         raise ParameterError(
-            Option("source"), "the token is not for this source. Ask the operator of the server for one that is."
+            Option("source"), "the token is not for this source. Ask the operator of the server for a token that is."
         )
     return values

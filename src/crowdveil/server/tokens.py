@@ -23,7 +23,7 @@ PREFIX = "cv_"
 LOCAL = "local"
 """The owner of all jobs of this machine with --no-auth."""
 SEEN_EVERY_S = 60.0
-"""How often the last use of a token is written down."""
+"""Seconds between two updates of the last use of a token."""
 _UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST_S = 100 * 366 * 86_400
 
@@ -35,13 +35,13 @@ class Caller:
     Attributes
     ----------
     id
-        Whose jobs these are: the token's own, or another's that it was made for.
+        The owner of its jobs: the token itself, or the token whose jobs it shares.
     name, token
-        Of the token, as the log has it.
+        The name and the id of the token, as in the log.
     scopes
-        What it may do.
+        Its rights.
     sources
-        Sources of data that its releases are audited for.
+        Sources of data whose ledgers its releases are audited against.
     """
 
     id: str
@@ -85,13 +85,12 @@ class Tokens:
         if not name or len(name) > 100 or not name.isprintable():
             raise ParameterError(Option("name"), "Expected up to 100 printable characters.")
         Limits.checked(limits)
-        strange = sorted(set(scopes) - set(SCOPES))
-        if strange or not scopes:
+        if not scopes or not set(scopes) <= set(SCOPES):
             raise ParameterError(Option("scope"), f"Expected one or more of {', '.join(SCOPES)}.")
         rows = [row for row in self.all() if row["revoked"] is None]
         if any(row["name"] == name for row in rows):
             raise ParameterError(
-                Option("name"), "there is a token of that name; revoke it first, or take another name."
+                Option("name"), "there is a token of that name. Revoke it first, or choose another name."
             )
         other = next((row for row in rows if row["name"] == jobs_of), None)
         if jobs_of is not None and other is None:
@@ -136,7 +135,7 @@ class Tokens:
 
     def caller(self, token: str) -> Caller | None:
         """Return the caller of a token, or None if the token is unknown; raise if it has expired."""
-        # Looked up by hash: the time that takes does not depend on the token.
+        # Looking up a hash takes a time that does not depend on the token.
         digest = hashed(token)
         over = sa.func.coalesce(tokens.c.expires < now(), sa.false()).label("over")
         shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, tokens.c.sources, over)
@@ -160,7 +159,7 @@ class Tokens:
             return
         self._seen[token] = at
         late = sa.or_(tokens.c.last_used.is_(None), tokens.c.last_used < now() - SEEN_EVERY_S)
-        with suppress(DatabaseUnavailableError):  # a full disk must not prevent reading
+        with suppress(DatabaseUnavailableError):  # a full disk must not block requests that only read
             self.store.db.do(sa.update(tokens).where(tokens.c.id == token, late).values(last_used=now()))
 
     def local(self) -> Caller:

@@ -51,7 +51,7 @@ class ErrorView(View):
 
 
 class ErrorAnswer(View):
-    """The answer to a request that is refused."""
+    """The answer to a refused request."""
 
     error: ErrorView
 
@@ -66,7 +66,7 @@ class ResultView(View):
 
 
 class SummaryView(View):
-    """The output of the command line: notes, and lines."""
+    """The output of the job, as the command line prints it: notes, and lines."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -136,21 +136,21 @@ class PreviewView(View):
     columns: list[dict[str, str]] = Field(description="Name and type of each column.")
     rows: list[list[str | None]] = Field(description="The first rows, for their owner's eyes.")
     looks_like: str | None = Field(description="flows or trajectories, from the names of columns.")
-    takes: str = Field(description="What it was read as.")
-    roles: dict[str, str] = Field(description="Which column each role is read from.")
+    takes: str = Field(description="The kind of data that it was read as.")
+    roles: dict[str, str] = Field(description="The column of each role.")
     times: list[dict[str, str | None]] = Field(
-        description="The first times as text, and as they are read; null where they cannot be."
+        description="The first times as text, and as they are read; null if that fails."
     )
     near: list[str] = Field(description="Time zones near the data.")
-    counts: dict[str, int] = Field(description="How much there is.")
+    counts: dict[str, int] = Field(description="Numbers of trips, zones, points and so on.")
     crowd_of: str = Field("", description="What k counts: people, trips or trajectories.")
     notes: list[ErrorView] = Field(description="What was guessed.")
-    problems: list[dict[str, str | int]] = Field(description="What is wrong with rows, and how many.")
-    error: ErrorView | None = Field(description="The error that a job would end with.")
+    problems: list[dict[str, str | int]] = Field(description="Problems of rows, with their number.")
+    error: ErrorView | None = Field(description="The error that a job would fail with.")
     unfit: ErrorView | None = Field(
-        description="The error that the method would end with, as far as it is known from the data."
+        description="The error that the method would fail with, as far as the data show it."
     )
-    part: bool = Field(description="Whether only the beginning was looked at.")
+    part: bool = Field(description="Whether only the beginning was read.")
 
 
 class FileView(View):

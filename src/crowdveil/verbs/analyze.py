@@ -25,7 +25,7 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.registry import all_analyses, find_analysis
-from crowdveil.report.analysis_plots import draw
+from crowdveil.report.plots.analyses import draw
 from crowdveil.run import releases
 from crowdveil.run.ledgers import record_map, refuse_inside
 from crowdveil.run.manifest import original_input_options

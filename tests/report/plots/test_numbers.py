@@ -32,7 +32,7 @@ def make_panel(areas: list[list[int]], o: Any, d: Any, v: Any) -> flow_panels.Fl
     nowhere, names = np.full(len(areas), np.nan), [f"a{i}" for i in range(len(areas))]
     flows = FlowPicture(
         names, nowhere, nowhere, nowhere, np.cumsum([0, *map(len, areas)]), np.concatenate([np.array(a) for a in areas]),
-        Rings.of_geometries([None] * len(areas)), [], np.zeros(len(v), np.int64), o, d, v,
+        Rings.of([None] * len(areas)), [], np.zeros(len(v), np.int64), o, d, v,
     )  # fmt: skip
     tiles = 1 + max(tile for area in areas for tile in area)
     return flow_panels.FlowPanel("x", False, flows, [f"t{i}" for i in range(max(tiles, TILES))])

@@ -29,7 +29,7 @@ from crowdveil.server import openapi
 from crowdveil.server.access import Reader, Sender
 from crowdveil.server.queue.files import ID
 from crowdveil.server.responses import ApiError
-from crowdveil.server.routes.jobs import Fields, accept, awaits, open_result, part_of, result_of
+from crowdveil.server.routes.jobs import Fields, accept, awaits_review, open_result, part_of, result_of
 from crowdveil.server.routes.uploads import TEXT_MOST, Form, parsed
 from crowdveil.verbs.measure import IF_POSSIBLE
 from crowdveil.verbs.table import VERBS
@@ -131,7 +131,7 @@ def add_routes(app: FastAPI) -> None:
     def task(request: Request, who: Reader, task_id: str = Query(max_length=200)) -> Response:
         service = request.app.state.service
         job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
-        if job is None or job.state in ("queued", "running", "cancelled", "expired") or awaits(service, job):
+        if job is None or job.state in ("queued", "running", "cancelled", "expired") or awaits_review(service, job):
             # Text of the request is not repeated in the answer.
             shown = job.id if job is not None else "asked for"
             waits = {"status": "NOT_AVAILABLE", "message": f"task {shown} not available or still processing"}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crowdveil.kernels._jit import kernel
-from crowdveil.kernels._types import Floats, Indices, Ints, Mask
+from crowdveil.kernels._types import Indices, Ints
 
 WHOLE, BY_DESTINATION, BY_ORIGIN, BY_TIME = 1, 2, 4, 8
 """Choices for a box: published whole, split by destination, by origin, by time. Sums of these are allowed choices."""
@@ -124,16 +124,6 @@ class SearchArrays(NamedTuple):
     choice: Ints
     left: Ints
     right: Ints
-
-
-class ZoneShares(NamedTuple):
-    """The zones that each area touches: offsets by area, zone, its part of the area's whole, and whether the area lies inside."""
-
-    offsets: Ints
-    zone: Indices
-    part: Floats
-    whole: Floats
-    inside: Mask
 
 
 @kernel

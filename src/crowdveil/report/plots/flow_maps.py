@@ -44,7 +44,7 @@ MAX_CELLS = 1200
 
 
 def not_drawn(panels: Sequence[FlowPanel]) -> str:
-    """Return what a flow map leaves out; `k_unit` of the releases is what k counts."""
+    """Return a note on the flows that a map leaves out, with what k counts in the releases."""
     units = " or ".join(sorted({panel.k_unit for panel in panels if panel.k_unit}))
     return f"Not drawn: smaller flows, and suppressed ones (fewer than k {units}, possibly none; suppressed is not 0)."
 
@@ -58,7 +58,7 @@ def draw_flow_map(panels: Sequence[FlowPanel], base: Zones | None, top: int, zoo
     least = max(int(p.flows.volume[min(top, len(p.flows.volume)) - 1]) for p in panels if len(p.flows.volume))
     drawn = [int(np.count_nonzero(panel.flows.volume >= least)) for panel in panels]
     scale = VolumeScale.of(*(panel.flows.volume[:n] for panel, n in zip(panels, drawn, strict=True)))
-    frame = common_frame(panels, base, zoom or _around_flows(panels, drawn))
+    frame = common_frame(panels, base, zoom or box_around(panels, drawn))
     notes = ["Arrows bend to the right of their direction; circles are trips inside an area."]
     notes.append("Smaller flows are not drawn." if all(p.confidential for p in panels) else not_drawn(panels))
     notes.append(explained(panel.flows.names[i] for panel in panels for i in panel.flows.busiest))
@@ -66,8 +66,8 @@ def draw_flow_map(panels: Sequence[FlowPanel], base: Zones | None, top: int, zoo
     heading = f"Flows of at least {least:,} trips" if least > 1 else "Flows"
     made = new_map(frame, titles, heading, notes, confidential=any(panel.confidential for panel in panels))
     for axis, panel, n in zip(made.panels, panels, drawn, strict=True):
-        _draw_base(axis, panel, base, frame)
-        _draw_flows(axis, panel, n, frame, scale)
+        draw_base(axis, panel, base, frame)
+        draw_flows(axis, panel, n, frame, scale)
     _width_legend(made, scale)
     for axis, panel, n in zip(made.panels, panels, drawn, strict=True):
         _label_areas(axis, panel, n, frame)
@@ -79,7 +79,7 @@ def _refuse_nothing(name: str, panels: Sequence[FlowPanel]) -> None:
         raise InputError(name, "nothing was published, so there is nothing to draw.")
 
 
-def _around_flows(panels: Sequence[FlowPanel], drawn: Sequence[int]) -> tuple[float, ...] | None:
+def box_around(panels: Sequence[FlowPanel], drawn: Sequence[int]) -> tuple[float, ...] | None:
     """Return a box around the ends of the drawn flows of all panels, with a margin; None where it crosses the date line."""
     ends = [
         (p.flows, np.unique(np.concatenate([p.flows.origin[:n], p.flows.destination[:n]])))
@@ -103,7 +103,7 @@ def _title(panel: FlowPanel, drawn: int) -> str:
     return f"{panel.title}: {drawn:,} of {len(volume):,} flows, {share:.0f}\N{NO-BREAK SPACE}% of {total:,} {what}"
 
 
-def _draw_base(axis: Any, panel: FlowPanel, base: Zones | None, frame: PictureFrame) -> None:
+def draw_base(axis: Any, panel: FlowPanel, base: Zones | None, frame: PictureFrame) -> None:
     """Draw the outlines of the zones, or of the panel's areas, as a neutral base; where there are none, their centers."""
     rings = panel.flows.rings if base is None else zone_rings(base)
     draw_rings(axis, rings, frame)
@@ -114,7 +114,7 @@ def _draw_base(axis: Any, panel: FlowPanel, base: Zones | None, frame: PictureFr
         axis.plot(x[known], y[known], "o", color="#b3bbc2", markersize=1.8, zorder=0)
 
 
-def _draw_flows(axis: Any, panel: FlowPanel, n: int, frame: PictureFrame, scale: VolumeScale) -> None:
+def draw_flows(axis: Any, panel: FlowPanel, n: int, frame: PictureFrame, scale: VolumeScale) -> None:
     """Draw flows, the smallest first, so that the largest are on top."""
     flows = panel.flows
     x, y = cells(frame, flows.lon, flows.lat)
@@ -188,14 +188,14 @@ def trips_of_zone(panel: FlowPanel, zones: Zones, zone: str, direction: Directio
     if own < 0:
         raise ParameterError(Option("zone"), "there is no such zone among the zones. Name one of them.")
     flows = panel.flows
-    here, there = (flows.origin, flows.destination)[:: 1 if direction == "from" else -1]
+    own_end, other_end = (flows.origin, flows.destination)[:: 1 if direction == "from" else -1]
     tile_of = _zones_of_tiles(panel, zones)
     tiles = [tile_of[panel.tiles_of(area)] for area in range(len(flows.names))]
     inside = np.array([own in of_area for of_area in tiles], np.bool_)
     trips, known = np.zeros(len(zones)), np.zeros(len(zones), np.bool_)
-    for row in np.flatnonzero(inside[here]).tolist() if len(inside) else []:
-        ends = tiles[there[row]]
-        trips[ends] += flows.volume[row] / (len(tiles[here[row]]) * len(ends))
+    for row in np.flatnonzero(inside[own_end]).tolist() if len(inside) else []:
+        ends = tiles[other_end[row]]
+        trips[ends] += flows.volume[row] / (len(tiles[own_end[row]]) * len(ends))
         known[ends] = True
     return np.where(known, trips, np.nan)
 
@@ -248,7 +248,7 @@ def merged_with(panel: FlowPanel, end: End) -> Floats:
 def draw_coarsening(
     panels: Sequence[FlowPanel], zones: Zones | None, zoom: tuple[float, ...] | None, end: str = "both"
 ) -> Drawing:
-    """Draw with how many zones each zone was merged, as origin, as destination or both, with one scale for all releases.
+    """Draw the number of zones that each zone was merged with, as origin, as destination or both, on one scale.
 
     Without zones, areas are drawn instead, smaller ones on top of larger ones.
     """
@@ -322,9 +322,9 @@ def dense_matrix(panel: FlowPanel, position: dict[str, int]) -> Floats:
     found, known = np.zeros((m, m)), np.zeros((m, m), np.bool_)
     for o, d, volume in zip(flows.origin.tolist(), flows.destination.tolist(), flows.volume.tolist(), strict=True):
         (rows, share_o), (columns, share_d) = weights[o], weights[d]
-        here = np.ix_(rows, columns)
-        found[here] += volume * share_o[:, None] * share_d
-        known[here] = True
+        block = np.ix_(rows, columns)
+        found[block] += volume * share_o[:, None] * share_d
+        known[block] = True
     return np.where(known, found / np.outer(per_cell, per_cell), np.nan)
 
 

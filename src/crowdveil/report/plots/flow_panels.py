@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.errors import InputError, Option
+from crowdveil.io.geojson import read_outlines
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
@@ -32,7 +33,7 @@ class FlowPanel:
     Attributes
     ----------
     title, confidential
-        What it is, and whether it is the original.
+        Its title, and whether it shows the original.
     flows
         The areas and the rows.
     tile_names
@@ -73,7 +74,7 @@ def released_panel(written: WrittenRelease, manifest: Manifest, at: str | None, 
     """
     tz = manifest.time_zone
     flows, t = all_flows(written, manifest)
-    flows = replace(flows, rings=Rings.of_geometries([feature.get("geometry") for feature in written.features]))
+    flows = replace(flows, rings=Rings.of(read_outlines(written.features)))
     panel = FlowPanel.of(title, False, flows, written.tile_names, _chosen(t, tz, at), manifest.k_unit)
     if at is not None and not len(panel.flows.volume):
         raise InputError(Option("at"), "the release has no flow in this time step. Name one of its time steps.")
@@ -83,10 +84,9 @@ def released_panel(written: WrittenRelease, manifest: Manifest, at: str | None, 
 def original_panel(flows: Flows, at: str | None) -> FlowPanel:
     """Return the original flows between zones. Confidential."""
     t = flows.t if flows.step_s is not None else np.full(flows.steps, NO_TIME)
-    zones, n = flows.zones, len(flows.zones)
-    drawn = FlowPicture(
-        zone_labels(zones), np.full(n, np.nan), np.asarray(zones.lon), np.asarray(zones.lat), np.arange(n + 1),
-        np.arange(n), zone_rings(zones), [], flows.step, flows.origin.astype(np.int64),
+    zones = flows.zones
+    drawn = FlowPicture.between(
+        zone_labels(zones), zones.lon, zones.lat, zone_rings(zones), flows.step, flows.origin.astype(np.int64),
         flows.destination.astype(np.int64), flows.volume,
     )  # fmt: skip
     chosen = _chosen(t, flows.tz, at)
@@ -97,7 +97,7 @@ def original_panel(flows: Flows, at: str | None) -> FlowPanel:
 
 
 def _chosen(t: Ints, tz: str, at: str | None) -> Mask:
-    """Return which time steps begin so in local time; all of them without `at`."""
+    """Return which time steps begin with `at` in local time; all of them without `at`."""
     if at is None:
         return np.ones(len(t), np.bool_)
     known = t != NO_TIME
@@ -108,14 +108,14 @@ def _chosen(t: Ints, tz: str, at: str | None) -> Mask:
 
 
 def release_title(manifest: Manifest, others: Sequence[Manifest] = ()) -> str:
-    """Return the method and k of a release, and its parameters that differ from those of others that are shown with it."""
-    method, facts = manifest.method.name, _parameters(manifest)
-    named = [f"k = {facts['k']:,}"] if facts.get("k") is not None else []
-    theirs = [_parameters(other) for other in others]
+    """Return the method and k of a release, and the parameters that differ from those of others in the picture."""
+    method, parameters = manifest.method.name, _parameters(manifest)
+    named = [f"k = {parameters['k']:,}"] if parameters.get("k") is not None else []
+    of_others = [_parameters(other) for other in others]
     named += [
         f"{name.replace('_', ' ')} = {value}"
-        for name, value in facts.items()
-        if name != "k" and any(name in other and other[name] != value for other in theirs)
+        for name, value in parameters.items()
+        if name != "k" and any(name in other and other[name] != value for other in of_others)
     ]
     return f"release: {', '.join([method, *named])}"
 
@@ -129,7 +129,7 @@ def _parameters(manifest: Manifest) -> dict[str, Any]:
 
 def zone_rings(zones: Zones) -> Rings:
     """Return the outlines of zones; none where there are only centroids or ids."""
-    return Rings.of_shapes(list(zones.shapes()) if zones.located else [None] * len(zones))
+    return Rings.of(zones.shapes() if zones.located else [None] * len(zones))
 
 
 def meaning_of_gray(panels: Sequence[FlowPanel]) -> str:
@@ -141,7 +141,7 @@ def meaning_of_gray(panels: Sequence[FlowPanel]) -> str:
 
 
 def common_frame(panels: Sequence[FlowPanel], base: Zones | None, zoom: tuple[float, ...] | None) -> PictureFrame:
-    """Return one frame for all panels: what they show, or the box of `zoom`."""
+    """Return one frame for all panels: around their flows and the base, or the box of `zoom`."""
     lon, lat = [np.zeros(0)], [np.zeros(0)]
     for flows in (panel.flows for panel in panels):
         used = np.unique(np.concatenate([flows.origin, flows.destination]))

@@ -36,20 +36,27 @@ class LossAxis:
 
 
 def measured_axes(found: Sequence[tuple[str, Sequence[Scores]]]) -> list[LossAxis]:
-    """Return an axis for each measure of the scores of several releases, by title; what is defined for none is left out.
+    """Return an axis for each measure that is defined for one of several releases, which are given by title.
 
     A measure with both sides has one axis for the original and the releases, and one for its relative changes.
     """
     axes: dict[str, LossAxis] = {}
+    # Parts of a measure, such as classes of size, that are 0 or undefined in all releases are left out.
+    used = {
+        (_title(score), part)
+        for _, scores in found
+        for score in scores
+        for part, _, mean, pooled in score.columns()
+        if any(np.isfinite(value) and value != 0 for value in (mean, pooled))
+    }
     for i, (release, scores) in enumerate(found):
         for score in scores:
-            unused = _unused(found, _title(score))
             for part, _, mean, pooled in score.columns():
-                if part and part in unused:
+                if part and (_title(score), part) not in used:
                     continue
                 axis = _axis_of(axes, score, part)
                 if part == "original" and axis.bars and axis.bars[0].label == "original":
-                    continue  # it is the same for all releases
+                    continue  # all releases have the same original
                 label = "original" if part == "original" else _label(release, part, several=len(found) > 1)
                 value = float(mean if np.isfinite(mean) else pooled)
                 axis.bars.append(Bar(label, value, BEFORE if part == "original" else COLORS[i % len(COLORS)]))
@@ -69,25 +76,13 @@ def _label(release: str, part: str, *, several: bool) -> str:
     return f"{release}: {part}" if several else part
 
 
-def _unused(found: Sequence[tuple[str, Sequence[Scores]]], title: str) -> set[str]:
-    """Return the parts of a measure, such as classes of size, that are 0 or undefined in all releases."""
-    parts: dict[str, bool] = {}
-    for _, scores in found:
-        for score in scores:
-            if _title(score) == title:
-                for part, _, mean, pooled in score.columns():
-                    known = [v for v in (mean, pooled) if np.isfinite(v)]
-                    parts[part] = parts.get(part, False) or any(value != 0 for value in known)
-    return {part for part, used in parts.items() if not used}
-
-
 def _title(score: Scores) -> str:
     measure = score.measure
-    given = score.asked.label.removeprefix(measure.name).replace(":", ", ")
+    parameters = score.asked.label.removeprefix(measure.name).replace(":", ", ")
     better = "" if measure.better == "neither" else f"; {measure.better} is better"
     symbol = f" {measure.symbol}" if measure.symbol else ""
     unit = f", {measure.unit}" if measure.unit else ""
-    return f"{measure.title}{symbol}{given}{unit}{better}"
+    return f"{measure.title}{symbol}{parameters}{unit}{better}"
 
 
 def manifest_axes(found: Sequence[tuple[str, Mapping[str, Any]]]) -> list[LossAxis]:

@@ -42,8 +42,8 @@ def draw_profiles(written: WrittenRelease, manifest: Manifest, zones: Sequence[s
             (shown.origin, "leaving", "-", "#0b5cad"),
             (shown.destination, "reaching", "--", "#a33b00"),
         ):
-            here = column == area
-            values = trips_by_step(shown.step[here], shown.volume[here], steps)
+            rows = column == area
+            values = trips_by_step(shown.step[rows], shown.volume[rows], steps)
             line_with_gaps(axis, np.arange(steps), values, color=color, linestyle=line, linewidth=1.2, label=name)
         axis.set_title(shown.names[area], fontsize=9, loc="left")
         axis.set_ylim(0, 1.08 * axis.get_ylim()[1])

@@ -5,6 +5,7 @@ Statements are SQLAlchemy Core expressions over the tables in `schema`.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import weakref
 from collections.abc import Callable, Iterator
@@ -28,19 +29,31 @@ _LOCK = 4919011
 """The number of the lock that makes transactions of PostgreSQL wait for each other."""
 _WAIT_S = 60
 _READS = "crowdveil_reads"
-
+_UNSENDABLE = re.compile(r"[\x00\ud800-\udfff]")
+"""NUL, and half of a surrogate pair."""
 
 NEWER = (
     "Expected a database of schema revision {known} or older, got {found}. Upgrade crowdveil, or restore the backup "
-    "that was made before the upgrade."
+    "from before the upgrade."
 )
+
+
+def sendable(value: Any) -> Any:
+    """Return a JSON value with a replacement character for each one that PostgreSQL or JSON cannot hold."""
+    if isinstance(value, str):
+        return _UNSENDABLE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {sendable(name): sendable(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [sendable(inner) for inner in value]
+    return value
 
 
 class DatabaseUnavailableError(CrowdveilError):
     """The database does not answer, or cannot write."""
 
     def __init__(self) -> None:
-        super().__init__("database unavailable; try again later, or ask the operator of the server.")
+        super().__init__("The database is unavailable. Try again later, or ask the operator of the server.")
 
 
 class Database:
@@ -58,7 +71,7 @@ class Database:
     def do(self, statement: Any) -> list[Row]:
         """Run one statement atomically. A SELECT does not wait for writers."""
         if isinstance(statement, sa.Select):
-            with or_away(), self.engine.connect().execution_options(**{_READS: True}) as connection:
+            with or_unavailable(), self.engine.connect().execution_options(**{_READS: True}) as connection:
                 return _run(connection, statement)
         with self.transaction() as do:
             return do(statement)
@@ -66,7 +79,7 @@ class Database:
     @contextmanager
     def transaction(self, *, alone: bool = False) -> Iterator[Do]:
         """Yield a function that runs statements in one transaction. With `alone`, no two such transactions run at once."""
-        with or_away(), self.engine.begin() as connection:
+        with or_unavailable(), self.engine.begin() as connection:
             if alone:
                 self.lock(connection.execute)
             yield lambda statement: _run(connection, statement)
@@ -82,7 +95,7 @@ class Database:
 
 
 @contextmanager
-def or_away() -> Iterator[None]:
+def or_unavailable() -> Iterator[None]:
     """Report a database that does not answer as `DatabaseUnavailableError`."""
     try:
         yield
@@ -108,16 +121,16 @@ def _sqlite(path: Path) -> sa.Engine:
     """Open a SQLite file: many readers, and one writer at a time."""
     path.touch(mode=0o600)
     engine = sa.create_engine(
-        # A file that was removed is not made again: its jobs would be lost without a word.
+        # A file that was removed is not created again, since its jobs would be lost silently.
         sa.URL.create("sqlite", database=f"{path.absolute().as_uri()}?mode=rw", query={"uri": "true"}),
         connect_args={"timeout": _WAIT_S}, pool_size=8, max_overflow=-1, poolclass=sa.QueuePool,
     )  # fmt: skip
 
     @event.listens_for(engine, "connect")
     def connected(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None  # transactions begin as said below, and not by themselves
+        connection.isolation_level = None  # `begun` begins transactions
         connection.execute("PRAGMA journal_mode=WAL")
-        # A job that was accepted is on the disk, whatever happens to the machine.
+        # An accepted job is on the disk, whatever happens to the machine.
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
 
@@ -132,7 +145,7 @@ def _sqlite(path: Path) -> sa.Engine:
 
     @event.listens_for(engine, "begin")
     def begun(connection: sa.Connection) -> None:
-        # The lock is taken at once: a reader that turns writer in the middle can be refused.
+        # A writer takes the lock at once, since SQLite can refuse a reader that turns into a writer.
         reads = connection.get_execution_options().get(_READS)
         connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
 
@@ -151,7 +164,7 @@ def _postgres(url: str) -> sa.Engine:
         raise ParameterError(
             Option("database_url"), "Expected postgresql://USER@HOST/NAME, got another address."
         ) from None
-    # A server that was started again is found out before a statement is lost to it.
+    # `pool_pre_ping` notices a server that was restarted before a statement fails.
     return sa.create_engine(
         made, connect_args={"connect_timeout": 10}, pool_size=8, max_overflow=-1, pool_pre_ping=True
     )  # fmt: skip
@@ -163,12 +176,12 @@ def prepare(database: Database, *, create: bool = True) -> None:
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
     scripts = ScriptDirectory.from_config(config)
     newest = scripts.get_current_head()
-    with or_away():
+    with or_unavailable():
         with database.engine.connect() as connection:
             if _revision(connection) == newest:
                 return
         with database.engine.begin() as connection:
-            database.lock(connection.execute)  # two that start at once would both create the tables
+            database.lock(connection.execute)  # two servers that start at once would both create the tables
             found = _revision(connection)
             if found is None and not create:
                 return

@@ -1,8 +1,8 @@
 """The folders of jobs and uploads. Names from requests are used only after `safe_name`.
 
-incoming/ID/…                 what is being uploaded
-jobs/ID/inputs/…              what a job works on; removed when it ends
-jobs/ID/run-LEASE/…           what one run of it wrote; the row of the job names the one that counts
+incoming/ID/…                 an upload in progress
+jobs/ID/inputs/…              the inputs of a job; removed when it ends
+jobs/ID/run-LEASE/…           the output of one run of a job; the row of the job names the run that counts
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAME = re.compile(r"\w[\w.+=, -]{0,79}")
 """A plain name, which may have letters of any language."""
 ID = re.compile(r"[0-9a-f]{32}")
 ORPHAN_S = 3600.0
-"""Age at which files that belong to no job are removed: an upload may be under way until then."""
+"""Age at which files without a job are removed: until then, they may belong to an upload in progress."""
 
 
 class Files:
@@ -37,9 +37,9 @@ class Files:
         if not create:  # commands that only read change nothing
             return
         try:
-            for folder in (root, self.jobs, self.incoming):  # a folder with `jobs` is ours
+            for folder in (root, self.jobs, self.incoming):  # `jobs` marks a data directory
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                folder.chmod(0o700)  # an older folder may be open to others
+                folder.chmod(0o700)  # an existing folder may be open to others
         except OSError as error:
             raise OutputError(root, f"the data directory cannot be used ({error.strerror}). Name another.") from None
 
@@ -87,7 +87,7 @@ class Files:
         for folder in [path for path in (*self.incoming.iterdir(), *self.jobs.iterdir()) if ID.fullmatch(path.name)]:
             job = store.get(folder.name)
             if folder.parent == self.incoming or job is None:
-                if _age(folder) > ORPHAN_S:  # an upload that broke off, or that no row names
+                if _age(folder) > ORPHAN_S:  # an interrupted upload, or a folder without a row
                     shutil.rmtree(folder, ignore_errors=True)
             elif job.state in ("failed", "cancelled", "expired"):
                 self.remove(job.id)
@@ -150,7 +150,7 @@ class UploadFiles:
         received.rename(folder)
 
     def get(self, owner: str, upload: str) -> Path | None:
-        """Return the file of an upload, and note its use; None if it is another's, has expired, or never was."""
+        """Return the file of an upload, and note its use; None if the owner has no such upload, or it has expired."""
         if not ID.fullmatch(upload):
             return None
         folder = self._folder(owner, upload)
@@ -165,18 +165,18 @@ class UploadFiles:
         return len(list(self._folders(owner)))
 
     def remove(self, owner: str, upload: str) -> None:
-        """Remove an upload; jobs that were made of it keep their file."""
+        """Remove an upload; jobs keep their own link to its file."""
         shutil.rmtree(self._folder(owner, upload), ignore_errors=True)
 
     def expire(self) -> list[str]:
-        """Remove uploads that nobody used for a while, and return their ids."""
-        over = []
+        """Remove uploads that were not used for a while, and return their ids."""
+        expired = []
         for folder in self._folders("*"):
             with suppress(FileNotFoundError):
                 if time.time() - folder.stat().st_mtime > KEEP_S:
                     self.remove(folder.parent.name, folder.name)
-                    over.append(folder.name)
-        return over
+                    expired.append(folder.name)
+        return expired
 
     def _folder(self, owner: str, upload: str) -> Path:
         if not _OWNER.fullmatch(owner) or not ID.fullmatch(upload):
@@ -188,9 +188,9 @@ class UploadFiles:
 
 
 def share(file: Path, target: Path) -> None:
-    """Put a file under another name, without a copy where the file system can.
+    """Link a file under another name, or copy it if the file system has no links.
 
-    A confined process could change the content of its own input; that is another preview or job of the same owner, no more.
+    A confined process could change its input through the link, which affects only previews and jobs of the same owner.
     """
     try:
         os.link(file, target)

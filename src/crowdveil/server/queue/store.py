@@ -1,15 +1,15 @@
 """The queue of jobs. The row of a job decides; files follow.
 
-A worker holds a job by a lease: a random word that it renews, and shows with every write. A worker that has lost its lease
-cannot write, so each result is published once.
+A worker holds a job by a lease: a random word that it sends with every write and that expires unless renewed. A worker that has
+lost its lease cannot write, so each result is published once.
 
     queued ──▶ running ──▶ done ──▶ expired
        │  ◀──────┤ ├─────▶ failed
        └─────────┴─┴─────▶ cancelled
 
-Owners of queued jobs take turns, so that one with many jobs does not hold up the others. Next is the oldest job of the owner with
-the fewest running jobs; among equals, of the one whose last turn is longest ago. So each owner gets an equal share of the
-workers, an owner without a running job waits at most for one turn of every other, and none waits forever.
+Owners of queued jobs take turns, so an owner with many jobs does not block the others. The next job is the oldest one of the
+owner with the fewest running jobs; of several such owners, the one whose last turn is longest ago. Each owner gets an equal share
+of the workers, an owner without a running job waits at most for one turn of every other, and nobody waits forever.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from crowdveil.errors import Text, parts_of, text_of
-from crowdveil.server.queue.database import Database, Do, Row, prepare
+from crowdveil.server.queue.database import Database, Do, Row, prepare, sendable
 from crowdveil.server.queue.schema import jobs, log, now
-from crowdveil.server.sanitize import sendable
 
 STATES = ("queued", "running", "done", "failed", "cancelled", "expired")
 OPEN = ("queued", "running")
@@ -33,10 +32,10 @@ CRASHES_MOST = 2
 LOST_MOST = 10
 """Times that a worker may vanish with a job.
 
-More than `CRASHES_MOST`, since the job is not the cause: its process is confined, can send no signal, and is the first to be
-ended when memory is short. What ends a worker comes from outside: an operator, an upgrade, a machine that fails."""
-CRASHED = "the job ended the process that ran it twice{why}. Give it less data, or other parameters."
-LOST = f"the job's worker vanished {LOST_MOST} times; ask the operator of the server."
+More than `CRASHES_MOST`, since the job is not the cause: its process is confined, can send no signal, and is the first that the
+kernel ends when memory is short. A worker is ended from outside: by an operator, an upgrade, or a failing machine."""
+CRASHED = "the job crashed its process twice{why}. Give it less data, or other parameters."
+LOST = f"the job's worker vanished {LOST_MOST} times. Ask the operator of the server."
 REMOVED = "the message was removed with the files of the job."
 
 
@@ -82,7 +81,7 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class NewJob:
-    """A new job: `review` tells whether its result must be approved; `by` is the token that sent it, if not its owner."""
+    """A new job. `review` tells whether its result must be approved; `by` is the token that sent it, if not its owner."""
 
     id: str
     owner: str
@@ -103,7 +102,7 @@ def new_id() -> str:
 
 
 class Store:
-    """The table of jobs, and the audit log, a table that is only appended to. Without `create`, an empty database stays empty."""
+    """The table of jobs, and the append-only audit log. Without `create`, an empty database stays empty."""
 
     def __init__(self, database: Database, *, create: bool = True) -> None:
         self.db = database
@@ -155,12 +154,12 @@ class Store:
 
     def cancel(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
         """Cancel a job, or remove the result of a finished one; return None if the job is another owner's."""
-        theirs = (jobs.c.id == job, jobs.c.owner == owner)
+        own = (jobs.c.id == job, jobs.c.owner == owner)
         state = sa.case((jobs.c.state.in_(OPEN), "cancelled"), (jobs.c.state == "done", "expired"), else_=jobs.c.state)
         ended = sa.func.coalesce(jobs.c.ended, now())
         with self.db.transaction() as do:
-            do(sa.update(jobs).where(*theirs).values(state=state, lease=None, ended=ended, **_scrubbed()))
-            rows = do(sa.select(jobs).where(*theirs))
+            do(sa.update(jobs).where(*own).values(state=state, lease=None, ended=ended, **_scrubbed()))
+            rows = do(sa.select(jobs).where(*own))
             if rows:
                 self.record(do, by or owner, "ended a job and removed its files", job)
             return QueuedJob.of(rows[0]) if rows else None
@@ -168,8 +167,10 @@ class Store:
     # Reviewers
 
     def awaiting(self, other_than: str, *, all_done: bool, limit: int = 1000) -> list[QueuedJob]:
-        """Return finished jobs of others that await a decision, oldest first; with `all_done`, also those that were sent
-        without a review."""
+        """Return the finished jobs of others that await a decision, oldest first.
+
+        With `all_done`, jobs that were sent without a review are among them.
+        """
         open_ = jobs.c.review == "awaiting"
         waits = sa.or_(open_, jobs.c.review.is_(None)) if all_done else open_
         found = sa.select(jobs).where(jobs.c.state == "done", jobs.c.owner != other_than, waits)
@@ -188,7 +189,7 @@ class Store:
     def claim(self, worker: str, lease_s: float) -> QueuedJob | None:
         """Claim the next job."""
         if not self.db.do(sa.select(jobs.c.id).where(jobs.c.state == "queued").limit(1)):
-            return None  # most of the time, and without a lock
+            return None  # the usual case, which needs no lock
         change = (
             sa.update(jobs).where(jobs.c.id == _next_job().scalar_subquery())
             .values(
@@ -219,9 +220,9 @@ class Store:
         return self._held(job, f"failed a job ({code})", state="failed", lease=None, ended=now(), **error)
 
     def crash(self, job: QueuedJob, why: str) -> bool:
-        """Record that a job killed its process. It is retried, but not forever."""
+        """Record that a job crashed its process. It is retried, but not forever."""
         values = _again_unless(jobs.c.crashes + 1 >= CRASHES_MOST, "crashed", CRASHED.format(why=why))
-        return self._held(job, "saw a job end its process", crashes=jobs.c.crashes + 1, **values)
+        return self._held(job, "saw a job crash its process", crashes=jobs.c.crashes + 1, **values)
 
     def give_back(self, job: QueuedJob) -> bool:
         """Requeue a job because its worker stops."""
@@ -270,7 +271,7 @@ class Store:
             old = (jobs.c.state.in_(("failed", "cancelled", "expired")), jobs.c.ended + jobs.c.keep_s < now())
             do(sa.update(jobs).where(*old, jobs.c.files != "{}").values(**_scrubbed()))
             for row in rows:
-                self.record(do, "server", "removed a result whose time was over", row["id"])
+                self.record(do, "server", "removed an expired result", row["id"])
         return [row["id"] for row in rows]
 
     def forget(self, after_s: float) -> None:
@@ -320,12 +321,12 @@ def _again_unless(often: Any, code: str, sentence: str) -> dict[str, Any]:
 
 
 def _stored(message: str | Text) -> str:
-    """Return a message as it stands in a row, in JSON."""
+    """Return a message as JSON, for a row."""
     return json.dumps(sendable(parts_of(message)))
 
 
 def _text(stored: str | None) -> Text | None:
-    """Return the message of a row; one in another form is shown as it stands."""
+    """Return the message of a row; text in another form is shown unchanged."""
     try:
         return None if stored is None else text_of(json.loads(stored))
     except (ValueError, KeyError, TypeError):

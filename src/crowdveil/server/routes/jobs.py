@@ -1,4 +1,4 @@
-"""Routes of jobs: how they are accepted, their state, their end, their results. Jobs of other users answer 404."""
+"""Routes of jobs: submission, state, cancellation and results. Jobs of other users answer 404."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from crowdveil.report.html import policy_in
 from crowdveil.server import logs
 from crowdveil.server.access import Follower, OpenService, Reader, Sender
 from crowdveil.server.openapi import FILE
+from crowdveil.server.queue.database import sendable
 from crowdveil.server.queue.files import ID
 from crowdveil.server.queue.store import NewJob, QueuedJob
 from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.uploads import UPLOADS, Form, check_files, incoming, parsed, receive
-from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
 from crowdveil.server.sources import with_source
 from crowdveil.server.tokens import Caller
@@ -49,7 +49,7 @@ as_file: dict[str, Any] = {"response_class": Response, "responses": FILE}
 # Accepting jobs
 
 
-def known(kind: Verb, name: str) -> str:
+def registered_name(kind: Verb, name: str) -> str:
     """Return the registered name, or answer 404."""
     try:
         return kind.find(name)
@@ -65,23 +65,23 @@ async def accept(
     fields: Fields | None = None,
     texts: tuple[str, ...] = ("parameters", UPLOADS),
 ) -> QueuedJob:
-    """Receive a form, check all that can be checked without reading data, and queue the job.
+    """Receive a form, check everything that needs no reading of data, and queue the job.
 
-    `chosen` returns the name of what is run, and its parameters where these are not a field of the form; `fields` maps names
-    of file fields in the form to ours: of several the one that the job takes.
+    `chosen` returns the name of the method, measure, analysis or attack, and its parameters unless these are a field of the form.
+    `fields` maps names of file fields in the form to one of ours, or to several of which the job takes one.
     """
     service: Service = request.app.state.service
     async with incoming(request, service, who) as (job, inputs):
         allowed = await run_in_threadpool(_allowed, kind, request.path_params.get("name"), fields)
         form = await receive(request, inputs, allowed, texts, who)
 
-        def add() -> QueuedJob:  # all in one thread, so that an interrupted request leaves a whole job or none
+        def add() -> QueuedJob:  # in one thread, so that an interrupted request leaves a complete job or none
             name, values = chosen(form)
             if values is None:
                 values = parsed(form.texts.get("parameters") or "{}", "parameters")
             if fields is not None:
-                taken = kind.fields(name)
-                form.files = {next(f for f in fields[given] if f in taken): file for given, file in form.files.items()}
+                own = kind.fields(name)
+                form.files = {next(f for f in fields[other] if f in own): file for other, file in form.files.items()}
             values = with_source(kind, name, values, who)
             kind.checked(name, values, form.files)
             check_files(form, inputs, who.limits.upload_bytes)
@@ -106,17 +106,17 @@ def _queued(service: Service, who: Caller, job: NewJob) -> QueuedJob:
     if not accepted:
         sentence = f"Too many jobs at once (limit {who.limits.max_waiting:,}). Wait for some to finish."
         raise ApiError(429, "too_many", sentence, Retry_After="5")
-    return theirs(service, who, job.id)
+    return own_job(service, who, job.id)
 
 
 def _allowed(kind: Verb, name: str | None, fields: Fields | None) -> dict[str, tuple[str, ...]]:
     """Return the file fields of a form with their endings; in the MobiDataLab forms the method is not known yet."""
     if fields is None:
-        return kind.fields(known(kind, str(name)))
+        return kind.fields(registered_name(kind, str(name)))
     endings: dict[str, tuple[str, ...]] = {}
     for one in kind.names():
         endings |= kind.fields(one)
-    return {given: tuple(dict.fromkeys(e for f in ours for e in endings[f])) for given, ours in fields.items()}
+    return {other: tuple(dict.fromkeys(e for f in own for e in endings[f])) for other, own in fields.items()}
 
 
 # States
@@ -127,13 +127,13 @@ def list_jobs(
     service: OpenService, who: Follower, limit: Annotated[int, Query(ge=1, le=1000)] = 100, before: Before = None
 ) -> JobList:
     """Return the jobs of the caller."""
-    return JobList(jobs=readable(service.store.of_owner(who.id, limit, before), lambda job: shown(service, job)))
+    return JobList(jobs=readable(service.store.of_owner(who.id, limit, before), lambda job: job_view(service, job)))
 
 
 @router.get("/jobs/{job_id}", summary="State, progress and time of a job")
 def get_job(service: OpenService, who: Follower, job_id: JobId) -> JobView:
     """Return a job of the caller."""
-    return shown(service, theirs(service, who, job_id))
+    return job_view(service, own_job(service, who, job_id))
 
 
 @router.delete("/jobs/{job_id}", summary="End a job, and remove its files")
@@ -142,10 +142,10 @@ def delete_job(service: OpenService, who: Sender, job_id: JobId) -> JobView:
     ended = service.delete(job_id, who.id, who.who)
     if ended is None:
         raise no_job()
-    return shown(service, ended)
+    return job_view(service, ended)
 
 
-def theirs(service: Service, who: Caller, job: str) -> QueuedJob:
+def own_job(service: Service, who: Caller, job: str) -> QueuedJob:
     """Return a job of the caller."""
     found = service.store.get(job, who.id) if ID.fullmatch(job) else None
     if found is None:
@@ -163,23 +163,23 @@ def review_of(service: Service, job: QueuedJob) -> str | None:
     return job.review or ("awaiting" if service.settings.four_eyes else None)
 
 
-def awaits(service: Service, job: QueuedJob) -> bool:
+def awaits_review(service: Service, job: QueuedJob) -> bool:
     """Return whether a result awaits review."""
     return job.state == "done" and review_of(service, job) == "awaiting"
 
 
 def readable(jobs: Iterable[QueuedJob], show: Callable[[QueuedJob], View]) -> list[View]:
-    """Return jobs as `show` shows them, without those that it cannot show: one broken row must not hide the others."""
-    found = []
+    """Return the views of jobs that `show` makes, without jobs that it fails on: one broken row must not hide the others."""
+    views = []
     for job in jobs:
         try:
-            found.append(show(job))
+            views.append(show(job))
         except Exception as error:
             logs.say_fault(error, job=job.id)
-    return found
+    return views
 
 
-def shown(service: Service, job: QueuedJob) -> JobView:
+def job_view(service: Service, job: QueuedJob) -> JobView:
     """Return a job as its owner sees it."""
     done = job.result is not None and job.state == "done"
     return JobView.model_validate({
@@ -196,7 +196,7 @@ def shown(service: Service, job: QueuedJob) -> JobView:
 
 
 def _secret(kind: str) -> tuple[str, ...]:
-    """Return the parameters of a kind of job that are never shown back; a row may be of a kind of another version."""
+    """Return the parameters of a kind of job that are never shown; a row may have a kind of another version."""
     return VERBS[kind].secret if kind in VERBS else ()
 
 
@@ -223,7 +223,7 @@ def _review(service: Service, job: QueuedJob) -> dict[str, Any] | None:
 @router.get("/jobs/{job_id}/result", summary="The result: a zip file, or one file", **as_file)
 def get_result(service: OpenService, who: Reader, job_id: JobId) -> Response:
     """Send the result of a job."""
-    job = theirs(service, who, job_id)
+    job = own_job(service, who, job_id)
     file, about = result_of(service, job)
     service.store.say(who.who, "fetched a result", job.id)
     digest = base64.b64encode(bytes.fromhex(about["sha256"])).decode()
@@ -234,13 +234,13 @@ def get_result(service: OpenService, who: Reader, job_id: JobId) -> Response:
 @router.get("/jobs/{job_id}/report", summary="The report of a job's result", **as_file)
 def get_report(service: OpenService, who: Reader, job_id: JobId) -> Response:
     """Send the report of a job."""
-    return report_of(service, theirs(service, who, job_id), who)
+    return report_of(service, own_job(service, who, job_id), who)
 
 
 @router.get("/jobs/{job_id}/files", summary="The files of a result")
 def list_files(service: OpenService, who: Reader, job_id: JobId) -> FileList:
-    """Return the files of a result; that fetches nothing, so it is possible before an approval."""
-    file, about = result_of(service, theirs(service, who, job_id), review=False)
+    """List the files of a result. This fetches no data, so it is allowed before an approval."""
+    file, about = result_of(service, own_job(service, who, job_id), review=False)
     if about["media_type"] != "application/zip":
         return FileList(files=[FileView(name=about["name"], bytes=about["bytes"])])
     with open_result(file) as archive:
@@ -249,8 +249,8 @@ def list_files(service: OpenService, who: Reader, job_id: JobId) -> FileList:
 
 @router.get("/jobs/{job_id}/files/{name}", summary="One file of a result", **as_file)
 def get_file(service: OpenService, who: Reader, job_id: JobId, name: FileName) -> Response:
-    """Send one file of a result; the reports can be seen before an approval, since a review is about them."""
-    job = theirs(service, who, job_id)
+    """Send one file of a result; reports are available before an approval, since a review is about them."""
+    job = own_job(service, who, job_id)
     file, about = result_of(service, job, review=name not in REPORTS)
     if about["media_type"] != "application/zip":
         if name != about["name"]:
@@ -266,26 +266,26 @@ def get_file(service: OpenService, who: Reader, job_id: JobId, name: FileName) -
 
 
 def result_of(service: Service, job: QueuedJob, *, review: bool = True) -> tuple[FilePath, dict[str, Any]]:
-    """Return the file of a job's result and its description; with `review`, only once it was approved where that is needed."""
+    """Return the file of a job's result and its description; with `review`, only if it was approved or needs no approval."""
     if job.state in ("queued", "running"):
         raise ApiError(409, "not_done", f"the job is {job.state}. Ask again later.", Retry_After="1")
     if job.state == "failed":
         raise ApiError(422, job.error_code or "failed", job.error or "the job failed.")
     if job.state != "done" or job.result is None:
         raise _gone(job.state)
-    if review and awaits(service, job):
-        raise ApiError(403, "awaiting_review", "the result awaits review; another token must approve its report first.")
+    if review and awaits_review(service, job):
+        raise ApiError(403, "awaiting_review", "the result awaits review. Another token must approve its report first.")
     if review and review_of(service, job) == "rejected":
         raise ApiError(403, "rejected", "the result was rejected in its review. See the comment on the job.")
     file = service.files.run(job.id, job.result["lease"]) / job.result["name"]
     if not file.is_file():
         raise _gone("expired")
-    asked = None if job.result["media_type"] == "application/zip" else job.parameters.get("result_name")
-    return file, job.result | {"name": asked or job.result["name"]}
+    name = None if job.result["media_type"] == "application/zip" else job.parameters.get("result_name")
+    return file, job.result | {"name": name or job.result["name"]}
 
 
 def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
-    """Return the report of a job's result, even before the result is approved: a review is about it."""
+    """Return the report of a job's result, even before an approval, since a review is about it."""
     file, about = result_of(service, job, review=False)
     service.store.say(who.who, "saw a report", job.id)
     if about["media_type"] != "application/zip":
@@ -314,7 +314,7 @@ def open_result(file: FilePath) -> zipfile.ZipFile:
 
 
 def part_of(archive: zipfile.ZipFile, name: str) -> Response:
-    """Send a file of an open archive as a download, so that nothing of a result runs as a page of ours."""
+    """Send a file of an open archive as a download, so that no result runs as a page of the service."""
     size = archive.getinfo(name).file_size
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(size)}
     return StreamingResponse(_content(archive, name), media_type=_media_type(name), headers=headers)
@@ -332,7 +332,7 @@ def _media_type(name: str) -> str:
 
 
 def _gone(state: str) -> ApiError:
-    return ApiError(410, "gone", f"the job is {state}; its result was removed.")
+    return ApiError(410, "gone", f"the job is {state}, and its result was removed.")
 
 
 def _no_file() -> ApiError:

@@ -1,4 +1,4 @@
-"""What operators see: /health, /ready, /metrics, and a line of the log for every request."""
+"""Routes and logs for operators: /health, /ready, /metrics, and a line of the log for every request."""
 
 from __future__ import annotations
 

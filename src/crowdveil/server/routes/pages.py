@@ -54,7 +54,7 @@ def auth(service: OpenService) -> dict[str, Any]:
     return {"token_needed": not service.settings.no_auth, "version": __version__}
 
 
-@router.get("/session", tags=["page"], summary="Who asks, and what they may do")
+@router.get("/session", tags=["page"], summary="The caller and the rights of the token")
 def session(service: OpenService, who: CurrentUser) -> dict[str, Any]:
     """Return the name, limits and scopes of a token."""
     return {
@@ -63,7 +63,7 @@ def session(service: OpenService, who: CurrentUser) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@router.get("/form", tags=["page"], summary="What a form for anonymizing is drawn from")
+@router.get("/form", tags=["page"], summary="The fields of a form for anonymizing")
 def form(who: CurrentUser) -> dict[str, Any]:
     """Return methods with their parameters, options of reading and of runs, and sources of the token."""
     return _form() | {"sources": list(who.sources)}
@@ -76,7 +76,7 @@ def _file(name: str) -> bytes:
 
 @cache
 def _policy() -> str:
-    """Return a policy that allows only our own files. Report frames inherit it, so it includes the report's script and style."""
+    """Return a policy that allows only files of the page. Frames with a report inherit it, so it lists those of the report."""
     return (
         f"default-src 'none'; script-src 'self' {_hash('report.js')}; style-src 'self' {_hash('report.css')}; "
         "img-src 'self' data:; connect-src 'self'; frame-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

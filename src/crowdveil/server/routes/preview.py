@@ -25,7 +25,7 @@ _OPTIONS = {option for reading in READINGS.values() for option in file_options(r
 _FIELDS = {"data": FLOWS, **{option: endings_of(option) for option in sorted(_OPTIONS)}}
 _TEXTS: dict[str, dict[str, Any]] = {
     "parameters": {"description": "Options of reading, as JSON.", "example": '{"step": "1h"}'},
-    "takes": {"enum": list(TAKES), "description": "What the data are; guessed where nothing is said."},
+    "takes": {"enum": list(TAKES), "description": "The kind of data. [guessed from its columns]"},
     "part": {
         "enum": ["", "true"],
         "description": "Whether only the beginning of a text table is sent.",
@@ -37,7 +37,7 @@ _TEXTS: dict[str, dict[str, Any]] = {
 _BODY = openapi.form_schema(_FIELDS, {field: {"type": "string", **about} for field, about in _TEXTS.items()})
 
 
-@router.post("/preview", summary="Look at a file, and forget it", openapi_extra=openapi.form(_BODY),
+@router.post("/preview", summary="Preview a file without keeping it", openapi_extra=openapi.form(_BODY),
              response_model_exclude_unset=True)  # fmt: skip
 async def preview(request: Request, service: OpenService, who: Sender) -> PreviewView:
     """Inspect a file in a sandboxed process."""
@@ -45,12 +45,14 @@ async def preview(request: Request, service: OpenService, who: Sender) -> Previe
     await run_in_threadpool(service.store.say, who.who, "previewed a file")
     async with incoming(request, service, who) as (_, folder):
         form = await receive(request, folder, _FIELDS, tuple(_TEXTS), who)
-        asked = _asked(form, {"upload_bytes": limits.upload_bytes})
+        inspection = _request(form, {"upload_bytes": limits.upload_bytes})
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         bounds = Bounds(min(service.memory_bytes, MEMORY_MOST), limits.upload_bytes * 8)
         async with service.previews:
-            seen = await run_in_threadpool(_inspected, asked, folder, bounds, min(limits.max_seconds, SECONDS_MOST))
-    return PreviewView.model_validate(seen | {"part": asked["part"]})
+            seen = await run_in_threadpool(
+                _inspected, inspection, folder, bounds, min(limits.max_seconds, SECONDS_MOST)
+            )
+    return PreviewView.model_validate(seen | {"part": inspection["part"]})
 
 
 def _inspected(request: dict[str, Any], folder: Path, bounds: Bounds, seconds: float) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def _inspected(request: dict[str, Any], folder: Path, bounds: Bounds, seconds: f
     return seen
 
 
-def _asked(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
+def _request(form: Form, limits: dict[str, Any]) -> dict[str, Any]:
     """Return the request for the sandbox. Paths in parameters are never opened."""
     if "data" not in form.files:
         raise ApiError(422, "bad_form", Option("data"), "Expected a file in this field of the form. Add it.")

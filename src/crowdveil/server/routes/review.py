@@ -1,4 +1,4 @@
-"""Reviews: with `--four-eyes` a result is given out only after another token approved its report. And the tokens, for admins."""
+"""Reviews: with `--four-eyes`, another token must approve the report before a result can be fetched. And tokens, for admins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crowdveil.params import Params
 from crowdveil.server.access import Admin, OpenService, Reviewer
 from crowdveil.server.queue.store import QueuedJob
 from crowdveil.server.responses import ApiError
-from crowdveil.server.routes.jobs import JobId, as_file, awaits, no_job, readable, report_of, shown
+from crowdveil.server.routes.jobs import JobId, as_file, awaits_review, job_view, no_job, readable, report_of
 from crowdveil.server.routes.uploads import declared_size, parsed
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
@@ -44,19 +44,19 @@ _BODY = {"requestBody": {"required": True, "content": {"application/json": _DECI
 def list_reviews(service: OpenService, who: Reviewer) -> dict[str, Any]:
     """Return the results that the caller may review."""
     waiting = service.store.awaiting(who.id, all_done=service.settings.four_eyes)
-    return {"reviews": readable(waiting, lambda job: _asked(service, job))}
+    return {"reviews": readable(waiting, lambda job: _review_view(service, job))}
 
 
-@router.get("/reviews/{job_id}/report", tags=["reviews"], summary="The report that is to be approved", **as_file)
+@router.get("/reviews/{job_id}/report", tags=["reviews"], summary="The report to review", **as_file)
 def get_review_report(service: OpenService, who: Reviewer, job_id: JobId) -> Response:
     """Send the report of a result that awaits review."""
     return report_of(service, _reviewable(service, who, job_id), who)
 
 
-@router.get("/reviews/{job_id}", tags=["reviews"], summary="A result that is to be approved")
+@router.get("/reviews/{job_id}", tags=["reviews"], summary="A result to review")
 def get_review(service: OpenService, who: Reviewer, job_id: JobId) -> dict[str, Any]:
     """Return a result that awaits review."""
-    return _asked(service, _reviewable(service, who, job_id))
+    return _review_view(service, _reviewable(service, who, job_id))
 
 
 @router.post("/reviews/{job_id}", tags=["reviews"], summary="Approve or reject a result", openapi_extra=_BODY)
@@ -69,8 +69,8 @@ async def decide(request: Request, service: OpenService, who: Reviewer, job_id: 
     def decided() -> dict[str, Any]:
         job, approved = _reviewable(service, who, job_id), decision.decision == "approve"
         if not service.store.decide(job.id, who.who, who.id, approved=approved, comment=decision.comment):
-            raise ApiError(409, "decided", "the result was decided on before, or is gone.")
-        return _asked(service, service.store.get(job.id) or job)
+            raise ApiError(409, "decided", "the result was reviewed before, or it is gone.")
+        return _review_view(service, service.store.get(job.id) or job)
 
     return await run_in_threadpool(decided)
 
@@ -78,16 +78,16 @@ async def decide(request: Request, service: OpenService, who: Reviewer, job_id: 
 def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:
     """Return a finished job that needs or had a review and is not the reviewer's own."""
     found = service.store.get(job)
-    if found is None or found.state != "done" or not (found.review or awaits(service, found)):
+    if found is None or found.state != "done" or not (found.review or awaits_review(service, found)):
         raise no_job()
     if found.owner == who.id:
-        raise ApiError(403, "own_job", "a result must be reviewed by another token than the one that asked for it.")
+        raise ApiError(403, "own_job", "another token than the submitter's must review a result.")
     return found
 
 
-def _asked(service: Service, job: QueuedJob) -> dict[str, Any]:
+def _review_view(service: Service, job: QueuedJob) -> dict[str, Any]:
     """Return a job as a reviewer sees it: without parameters, which may hold a secret."""
-    seen = shown(service, job).model_dump()
+    seen = job_view(service, job).model_dump()
     kept = ["id", "kind", "name", "ended_at", "expires_at", "result", "review"]
     if job.kind != "anonymize":
         kept.append("summary")

@@ -1,4 +1,4 @@
-"""Uploads: forms of jobs and previews, and files that are sent once for several of them. All go to disk, not to memory."""
+"""Uploads: forms of jobs and previews, and files that are sent once for several of them. Files are written to disk."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from starlette.requests import ClientDisconnect
 from crowdveil.errors import CrowdveilError, InputError, Option
 from crowdveil.io.archive import check_archive
 from crowdveil.server.access import OpenService, Sender
+from crowdveil.server.queue.database import sendable
 from crowdveil.server.queue.files import KEEP_S, safe_name, share, sync_file
 from crowdveil.server.queue.store import new_id
 from crowdveil.server.responses import ApiError
-from crowdveil.server.sanitize import sendable
 from crowdveil.server.service import Service
 from crowdveil.server.tokens import Caller
 from crowdveil.server.views import UploadView
@@ -50,12 +50,12 @@ FileName = Annotated[
     str, Query(min_length=1, max_length=255, description="The name of the file; its ending states its type.")
 ]
 router = APIRouter(tags=["uploads"])
-logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it quotes what came in
+logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it would log parts of the request
 
 
 @dataclass
 class Form:
-    """A form that was received: texts by field, and names of files by field."""
+    """A received form: texts by field, and names of files by field."""
 
     texts: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Form:
 
 @router.post("/uploads", summary="Send a file for several previews and jobs", status_code=201, openapi_extra=_BODY)
 async def upload(request: Request, service: OpenService, who: Sender, name: FileName) -> UploadView:
-    """Receive the body of a request as a file; nothing is left of one that ends too early."""
+    """Receive the body of a request as a file; remove it if the request ends too early."""
     safe = checked_name(name, "name", _ENDINGS)
     if service.uploads.count(who.id) >= UPLOADS_MOST:
         sentence = f"Expected at most {UPLOADS_MOST} uploads at a time. Remove some, or wait until they expire."
@@ -101,7 +101,7 @@ def _upload_of(service: Service, who: Caller, upload: object) -> Path:
 def declared_size(request: Request, most: int) -> int:
     """Return the size of a request; reject one that states none, or that is too large."""
     declared = request.headers.get("content-length", "")
-    # Of a request in chunks, HTTP ignores the stated size.
+    # HTTP ignores the stated size of a request in chunks.
     if not declared.isdecimal() or "transfer-encoding" in request.headers:
         raise ApiError(411, "no_length", "Expected the size of the request. Send it with Content-Length.")
     if len(declared) > 18 or int(declared) > most:
@@ -112,11 +112,11 @@ def declared_size(request: Request, most: int) -> int:
 
 @asynccontextmanager
 async def incoming(request: Request, service: Service, who: Caller) -> AsyncIterator[tuple[str, Path]]:
-    """Yield a new id and a folder for the files of a request; in the end, what was not moved elsewhere is removed.
+    """Yield a new id and a folder for the files of a request; remove files that were not moved elsewhere at the end.
 
-    A request that is too large, or for which the disk has no space, is refused before it is received.
+    The server refuses a request that is too large for the token or the disk before receiving it.
     """
-    # A form is kept twice for a moment: as it comes in, and as the files of its job.
+    # A form is on the disk twice for a moment: as received, and as the files of its job.
     if not service.has_room(2 * declared_size(request, who.limits.upload_bytes)):
         raise _no_space()
     ident = new_id()
@@ -140,7 +140,7 @@ def arriving() -> Iterator[None]:
 
 
 def _no_space() -> ApiError:
-    return ApiError(507, "no_space", "the disk of the server is full; delete jobs, or ask its operator.")
+    return ApiError(507, "no_space", "the disk of the server is full. Delete jobs, or ask the operator of the server.")
 
 
 # Forms
@@ -157,10 +157,10 @@ async def receive(
     service: Service = request.app.state.service
     with arriving():
         async with request.form(max_files=PARTS_MOST, max_fields=PARTS_MOST, max_part_size=TEXT_MOST) as sent:
-            return await run_in_threadpool(_taken, service, who, sent, folder, fields, texts)
+            return await run_in_threadpool(_received, service, who, sent, folder, fields, texts)
 
 
-def _taken(
+def _received(
     service: Service,
     who: Caller,
     sent: FormData,
@@ -169,14 +169,13 @@ def _taken(
     texts: tuple[str, ...],
 ) -> Form:
     form = Form()
-    for given, value in sent.multi_items():
-        # mdl-anonymizer's document writes Input_dataset
-        name = given if given in fields or given in texts else given.lower()
+    for name, value in sent.multi_items():
         if name not in fields and name not in texts:
-            known = ", ".join([*fields, *texts])
-            raise ApiError(422, "bad_form", f"The form has an unknown field. Known are {known}.")
+            name = name.lower()  # the document of mdl-anonymizer writes Input_dataset
+        if name not in fields and name not in texts:
+            raise ApiError(422, "bad_form", f"The form has an unknown field. Known are {', '.join([*fields, *texts])}.")
         if name in form.files or name in form.texts:
-            raise ApiError(422, "bad_form", Option(name), "the field stands twice in the form. Send it once.")
+            raise ApiError(422, "bad_form", Option(name), "the form has this field twice. Send it once.")
         if name in texts:
             form.texts[name] = _text(name, value)
             continue
@@ -190,7 +189,7 @@ def _taken(
 
 
 def _text(name: str, value: UploadFile | str) -> str:
-    """Return a field that is no file, also where it came with a file name."""
+    """Return the text of a field that is no file, even if it was sent with a file name."""
     if isinstance(value, str):
         return value
     with closing(value.file):
@@ -204,7 +203,7 @@ def _text(name: str, value: UploadFile | str) -> str:
 
 
 def _attach(service: Service, who: Caller, form: Form, folder: Path, fields: dict[str, tuple[str, ...]]) -> None:
-    """Put the uploads that a form names into its folder, as if they had come with it."""
+    """Put the uploads that a form names into its folder, as if they were sent with it."""
     for name, upload in parsed(form.texts.get(UPLOADS) or "{}", UPLOADS).items():
         if name not in fields:
             raise ApiError(422, "bad_form", Option(UPLOADS), f"Expected ids by field. Known are {', '.join(fields)}.")
@@ -220,9 +219,9 @@ def _attach(service: Service, who: Caller, form: Form, folder: Path, fields: dic
         raise ApiError(413, "too_large", f"Expected at most {most >> 20:,} MiB in one request. Send less data.")
 
 
-def checked_name(given: str, field: str, endings: tuple[str, ...], taken: Iterable[str] = ()) -> str:
-    """Return a name for an uploaded file; raise unless its own has one of the endings."""
-    safe = safe_name(given, field, endings, tuple(taken))
+def checked_name(name: str, field: str, endings: tuple[str, ...], taken: Iterable[str] = ()) -> str:
+    """Return a safe name for an uploaded file; raise unless its name has one of the endings."""
+    safe = safe_name(name, field, endings, tuple(taken))
     if safe is None:
         raise ApiError(
             415, "bad_type", Option(field), f"Expected a file whose name ends in {', '.join(endings)}. Rename it."
@@ -231,7 +230,7 @@ def checked_name(given: str, field: str, endings: tuple[str, ...], taken: Iterab
 
 
 def check_files(form: Form, folder: Path, most: int) -> None:
-    """Flush the files to disk, and reject archives and zones that libraries would follow or unpack without limit."""
+    """Flush the files to disk, and reject archives and zones that libraries would unpack or follow without limit."""
     for name in form.files.values():
         path = folder / name
         sync_file(path)

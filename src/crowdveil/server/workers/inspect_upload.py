@@ -15,12 +15,13 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from crowdveil.errors import CrowdveilError, Option, ParameterError, as_json, rows_that
+from crowdveil.errors import CrowdveilError, InputError, Option, ParameterError, as_json, rows_that
 from crowdveil.io.columns import USUAL, find_column
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.od_columns import NAMED, ROLES, by_role, find_od_columns
-from crowdveil.io.source import Source, open_source
+from crowdveil.io.source import MAX_LISTED, Source, open_source, refuse_wide
 from crowdveil.io.tiling import by_coordinates
 from crowdveil.io.times import TimeForm, read_seconds
 from crowdveil.io.zones import with_files
@@ -30,8 +31,9 @@ from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, read
 from crowdveil.registry import find_method
 from crowdveil.run.verification import check_k_feasible, check_zones_given
-from crowdveil.server.workers.check_rows import check_rows
 
+_CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
+"""Values that a Parquet file may hold: many, and as many more as its size can stand for."""
 ROWS_SHOWN = 5
 ROWS_TYPED = 1000
 SIGNS_SHOWN = 60
@@ -40,8 +42,31 @@ TRACK_ROLES = ("lat", "lon", "time", "trajectory", "user")
 _TIME = re.compile(r"\d{4}-\d\d?-\d\d?([ T]\d.*)?|\d{4}/\d\d?/\d\d?.*|\d\d?[/.]\d\d?[/.]\d{2,4}.*|\d\d?:\d\d(:\d\d.*)?")
 
 
+def check_rows(path: Path, limits: dict[str, Any]) -> None:
+    """Raise if a Parquet file holds more values than its size allows."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        if file.read(4) != b"PAR1":
+            return
+    try:
+        with pq.ParquetFile(path, thrift_container_size_limit=MAX_LISTED) as file:
+            about = file.metadata
+    except (pa.ArrowException, OSError, ValueError):
+        return  # the reader reports what is wrong
+    refuse_wide(str(path), about.num_columns)
+    rows = about.num_rows
+    # Runs of one value take no space in a file, and all of it once they are unpacked.
+    if rows * max(1, about.num_columns) > _CELLS_FREE + _CELLS_A_BYTE * path.stat().st_size:
+        raise InputError(path.name, "the file holds far more rows than its size allows. Write it again as CSV.")
+    size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    largest = limits.get("upload_bytes")
+    if largest is not None and size > 16 * largest:
+        raise InputError(path.name, "the file is too large once it is unpacked. Give less data.")
+
+
 def work(request: dict[str, Any]) -> dict[str, Any]:
-    """Inspect the file that a request names; it has what the file is taken for (or nothing), options of reading, and limits."""
+    """Inspect the file of a request, which has its kind (or nothing), options of reading, and limits."""
     path = Path(request["data"])
     for name in (path, *map(Path, request["files"].values())):
         check_rows(name, request["limits"])
@@ -74,10 +99,10 @@ def _times(first: Any, column: str, values: dict[str, Any]) -> list[dict[str, st
 
 def _looks_like(source: Source) -> str | None:
     """Guess flows or trajectories from the names of columns; return None if neither fits."""
-    there = {role for role in USUAL if _found(source, role, None) is not None}
-    if {"origin", "destination"} <= there or {r for r in ROLES if r.endswith(("_lon", "_lat"))} <= there:
+    roles = {role for role in USUAL if _found(source, role, None) is not None}
+    if {"origin", "destination"} <= roles or {r for r in ROLES if r.endswith(("_lon", "_lat"))} <= roles:
         return "flows"
-    return "trajectories" if {"lat", "lon"} <= there else None
+    return "trajectories" if {"lat", "lon"} <= roles else None
 
 
 def _roles(source: Source, takes: str, values: dict[str, Any]) -> dict[str, str]:
@@ -88,7 +113,7 @@ def _roles(source: Source, takes: str, values: dict[str, Any]) -> dict[str, str]
             found = find_od_columns(source, named, by_coordinates(values.get("zones")), ReadNotes())
             return {r: c for r in ROLES if (c := getattr(found, r)) is not None}
         except CrowdveilError:
-            pass  # the reader says so; what is found is shown all the same
+            pass  # the reader reports it; the columns that are found are shown
     roles = ROLES if takes == "flows" else TRACK_ROLES
     return {r: c for r in roles if (c := _found(source, r, values.get(r))) is not None}
 
@@ -119,12 +144,12 @@ def _read(takes: str, request: dict[str, Any]) -> dict[str, Any]:
 
 def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     notes, reading = ReadNotes(), READINGS[TAKES[takes]]
-    strange = [n for n in values if n not in reading.model_fields]
-    if strange:
-        raise ParameterError(Option(strange[0]), "there is no such input option. Leave it out.")
-    # A partition changes nothing of the data, and a release is unpacked for a job alone.
-    given = {n: v for n, v in with_files(values, request["files"]).items() if n != "partition"}
-    model = read(TAKES[takes], request["data"], reading.checked(given), notes)
+    unknown = [n for n in values if n not in reading.model_fields]
+    if unknown:
+        raise ParameterError(Option(unknown[0]), "there is no such input option. Leave it out.")
+    # A partition does not change the data, and only a job unpacks a release.
+    options = {n: v for n, v in with_files(values, request["files"]).items() if n != "partition"}
+    model = read(TAKES[takes], request["data"], reading.checked(options), notes)
     if isinstance(model, Flows):
         counts = {"flows": len(model), "trips": model.total, "zones": len(model.zones), "steps": model.steps}
     else:
@@ -212,7 +237,7 @@ _NEAR_FACTOR, _NEAR_KM = 2.0, 400.0
 def parsed_times(column: Any, values: dict[str, Any]) -> list[dict[str, str | None]]:
     """Return the first values of a time column, each as text and as local time; None where it cannot be read.
 
-    The form of the times is learned from all values given here, and the first that are not empty are shown.
+    The format is guessed from all values; the first ones that are not empty are shown.
     """
     shown = [i for i, value in enumerate(column.to_pylist()) if value not in (None, "")][:VALUES_SHOWN]
     texts = [str(column[i].as_py()) for i in shown]
@@ -220,7 +245,7 @@ def parsed_times(column: Any, values: dict[str, Any]) -> list[dict[str, str | No
         read = read_seconds(column, "time", TimeForm(values.get("time_format")))
         zone = ZoneInfo(str(values.get("tz") or "UTC"))
         local = [None if read.bad[i] else _local(int(read.values[i]), zone if read.instants else None) for i in shown]
-    except (CrowdveilError, OSError, ValueError, pa.ArrowInvalid):  # the reader of the whole file states what is wrong
+    except (CrowdveilError, OSError, ValueError, pa.ArrowInvalid):  # the reader of the whole file reports the error
         local = [None] * len(shown)
     return [{"text": text, "read": moment} for text, moment in zip(texts, local, strict=True)]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from crowdveil.io.archive import pack, unpack
 from crowdveil.server.queue.files import sync_file
-from crowdveil.server.workers.check_rows import check_rows
+from crowdveil.server.workers.inspect_upload import check_rows
 from crowdveil.server.workers.sandboxed import write_object
 from crowdveil.verbs.base import Outcome
 from crowdveil.verbs.table import VERBS
@@ -49,10 +49,10 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     return _packed(out, run, outcome, "release.zip" if kind.packed else f"{job['name']}.zip", packed=kind.packed)
 
 
-def _opened(given: dict[str, str], limits: dict[str, Any]) -> dict[str, str]:
-    """Return the files as a run takes them: within the limits, and a zip file of a release as a folder."""
-    files = dict(given)
-    for field, name in given.items():
+def _opened(uploads: dict[str, str], limits: dict[str, Any]) -> dict[str, str]:
+    """Check the files against the limits, and unpack zip files of releases into folders."""
+    files = dict(uploads)
+    for field, name in uploads.items():
         if name.lower().endswith(".zip"):
             folder = f"{field}-unpacked" if Path(field).exists() else field
             if not Path(folder).exists():  # an earlier run may have unpacked it

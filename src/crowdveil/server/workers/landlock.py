@@ -1,7 +1,7 @@
-"""Landlock: the kernel lets a process open files below named folders only, and the process can never undo it.
+"""Landlock: the kernel lets a process open only files below named folders, and the process can never undo that.
 
-Landlock's own calls have numbers, since the C library has no functions for them; they are the same on all processors. Landlock
-does not close every kind of socket, so a filter of two calls refuses all of them.
+The C library has no functions for the calls of Landlock, so they are made by number, which is the same on all processors.
+Landlock does not cover every kind of socket, so a filter of two system calls refuses all sockets.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _NET = 3
 """Binding and connecting of TCP."""
 _SCOPES = 3
 """Abstract Unix sockets, and signals to processes outside."""
-# Without execute: nothing is started. A library is mapped, which is reading.
+# Without execute, since a job starts no program; loading a library is reading.
 _READ = _READ_FILE | _READ_DIR
-# Without links, devices, sockets and pipes: a job makes plain files and folders.
+# Without links, devices, sockets and pipes, since a job makes plain files and folders.
 _WRITE = _READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
-"""Rights that mean something for a rule about a file that is no folder."""
+"""Rights that apply to a rule about a file."""
 _SYSTEM = (
     "/dev/urandom", "/dev/random", "/dev/zero", "/proc/cpuinfo", "/proc/meminfo", "/proc/sys/vm/overcommit_memory",
     "/sys/fs/cgroup",
 )  # fmt: skip
-"""What libraries read outside the installation; of /proc only what is the same for all, and the process itself."""
+"""Files that libraries read outside the installation; in /proc, only those that are the same for all processes."""
 _NO_NEW_PRIVS, _SET_SECCOMP, _FILTER, _DEATH_SIGNAL = 38, 22, 2, 1
 _SOCKETS = {"x86_64": (0xC000003E, 41, 425), "aarch64": (0xC00000B7, 198, 425)}
-"""By processor: its name for filters, and the calls `socket` and `io_uring_setup`, which makes sockets too."""
+"""By processor: its name for filters, and the calls `socket` and `io_uring_setup`, which makes sockets, too."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -66,7 +66,7 @@ def die_with(parent: int) -> None:
 
 
 def restrict(read: Iterable[Path], write: Iterable[Path]) -> None:
-    """Let this thread, and all that it starts, open only these folders and make no sockets; raise OSError where it cannot.
+    """Let this thread, and all that it starts, open only these folders and make no sockets; raise OSError if that fails.
 
     Paths that do not exist are left out.
     """
@@ -79,7 +79,7 @@ def restrict(read: Iterable[Path], write: Iterable[Path]) -> None:
     ruleset = _Ruleset(files, _NET if known >= 4 else 0, _SCOPES if known >= 6 else 0)
     size = 8 if known < 4 else 16 if known < 6 else 24
     handle = _checked(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
-    # Held open for good: the kernel could forget the entry that the rule is about, and make another.
+    # It stays open, since the kernel could otherwise drop the entry of the rule and make another.
     os.open("/proc/self/", os.O_PATH | os.O_CLOEXEC)
     own = Path(f"/proc/{os.getpid()}")
     try:
@@ -97,16 +97,16 @@ def _refuse_sockets() -> None:
     machine, *calls = _SOCKETS[platform.machine()]
     load, equal, at_least, answer = 0x20, 0x15, 0x35, 0x06
     refuse, allow = 0x00050000 | errno.EPERM, 0x7FFF0000
-    # Calls of another interface of the same processor have numbers of their own, which begin here.
+    # Calls of the x32 interface have other numbers, from 0x40000000 on.
     steps = [(load, 0, 0, 4), (equal, 0, 5, machine), (load, 0, 0, 0), (at_least, 3, 0, 0x40000000)]
     steps += [(equal, 2, 0, calls[0]), (equal, 1, 0, calls[1]), (answer, 0, 0, allow), (answer, 0, 0, refuse)]
     program = b"".join(struct.pack("=HBBI", *step) for step in steps)
-    held = ctypes.create_string_buffer(program, len(program))
+    instructions = ctypes.create_string_buffer(program, len(program))
 
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
-    _prctl(_SET_SECCOMP, _FILTER, ctypes.byref(Program(len(steps), ctypes.addressof(held))))
+    _prctl(_SET_SECCOMP, _FILTER, ctypes.byref(Program(len(steps), ctypes.addressof(instructions))))
 
 
 def _version() -> int:

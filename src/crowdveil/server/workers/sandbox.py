@@ -1,7 +1,7 @@
 """Run untrusted file parsing in a sandboxed subprocess: `python -m`, in bubblewrap where it starts, else under Landlock.
 
-In bubblewrap the process has its own mounts, processes and network, and sees its own folder and the installation alone. Under
-Landlock it shares them with the machine, and may open only these folders; `LEFT_OPEN` says what that does not close.
+In bubblewrap, the process has its own mounts, processes and network, and sees only its folder and the installation. Under
+Landlock, it shares them with the machine, and may open only these folders; `LEFT_OPEN` lists what that leaves open.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from crowdveil.server.workers import landlock
 
 BUBBLEWRAP, LANDLOCK = "bubblewrap", "Landlock"
 LEFT_OPEN = (
-    "Landlock alone leaves open: code inside a job can change modes, owners, times and extended attributes of files that the "
+    "Landlock alone leaves gaps: code inside a job can change modes, owners, times and extended attributes of files that the "
     "service's user owns, watch names of files (inotify), start processes that outlive the job, and, before Linux 6.12, send "
     "signals to the server. Install bubblewrap (bwrap)."
 )
@@ -49,9 +49,9 @@ _SYSTEM = (
     "/etc/fonts", "/sys/devices/system/cpu",
 )  # fmt: skip
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
-"""The only variables that a sandboxed process keeps; others may hold passwords."""
+"""The variables that a sandboxed process keeps; others may hold passwords."""
 _FIXED = {
-    # No file of zones makes a library ask a server for a grid, or load a plugin.
+    # A file of zones must not make a library ask a server for a grid, or load a plugin.
     "PROJ_NETWORK": "OFF", "HDF5_PLUGIN_PRELOAD": "::", "HDF5_USE_FILE_LOCKING": "FALSE", "GDAL_DRIVER_PATH": "disable",
     "CPL_CURL_ENABLE_VSIMEM": "NO", "OGR_SQLITE_LIST_VIRTUAL_OGR": "NO", "GDAL_PAM_ENABLED": "NO", "MPLBACKEND": "Agg",
 }  # fmt: skip
@@ -114,12 +114,12 @@ def start(
 ) -> Sandboxed:  # fmt: skip
     """Start a process that calls `work(request)` of a module and answers in a folder (see `sandboxed`).
 
-    It writes to that folder and `write`, and reads the installation. `processes` such processes share the processors; `how`
-    chooses the confinement, by default the best.
+    It may write to that folder and `write`, and read the installation. `processes` such processes share the processors; `how`
+    names the confinement, by default the strongest.
     """
     temporary = folder / TEMPORARY
     temporary.mkdir(mode=0o700)
-    # A process that reads files of strangers must not write kernels that others run, so it has a copy of them.
+    # A process that reads untrusted files must not write kernels that other processes run, so it has a copy of them.
     shutil.copytree(CACHE, temporary / CACHE.name, copy_function=_copy_if_there)
     environment = clean_environment(os.environ, temporary) | environment_for(processes)
     how, writable = how or confinement(), [folder.resolve(), *(path.resolve() for path in write)]
@@ -141,7 +141,7 @@ def start(
 
 
 def _copy_if_there(source: str, target: str) -> None:
-    """Copy a file of the kernels; a process that compiles renames and removes its own."""
+    """Copy a file of the kernels; another process that compiles may just have renamed or removed it."""
     with suppress(FileNotFoundError):
         shutil.copyfile(source, target)
 
@@ -165,10 +165,10 @@ def run_sandboxed(
         shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
 
 
-def clean_environment(given: Mapping[str, str], temporary: Path) -> dict[str, str]:
-    """Return the environment of a sandboxed process: nothing of the service, and its temporary folder as home and cache."""
+def clean_environment(environment: Mapping[str, str], temporary: Path) -> dict[str, str]:
+    """Return the environment of a sandboxed process, with its temporary folder as home and cache."""
     own = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "NUMBA_CACHE_DIR"), str(temporary))
-    return {name: given[name] for name in _KEPT if name in given} | _FIXED | own
+    return {name: environment[name] for name in _KEPT if name in environment} | _FIXED | own
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
@@ -193,7 +193,7 @@ def _bubblewrap(readable: Iterable[Path], writable: Iterable[Path]) -> list[str]
 
 
 def _readable(own: Iterable[Path]) -> list[Path]:
-    """Return the folders of Python, its packages and the system's libraries, but none that holds one of its own folders."""
+    """Return the folders of Python, its packages and the system's libraries, except those around one of the `own` folders."""
     paths, folders = sysconfig.get_paths(), list(own)
     found = [Path(path) for path in (*_SYSTEM, *sys.path, sys.executable) if path and Path(path).is_absolute()]
     for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:

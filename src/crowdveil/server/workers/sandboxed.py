@@ -19,7 +19,7 @@ from crowdveil.errors import NO_MEMORY, TOO_DEEP, CrowdveilError, Text, internal
 from crowdveil.server.workers import landlock
 from crowdveil.server.workers.sandbox import ANSWER
 
-NO_SANDBOX = "the server could not confine the job, so it was not run; ask the operator of the server."
+NO_SANDBOX = "the server could not confine the job, so it did not run it. Ask the operator of the server."
 _TASKS_MOST = 4096
 
 
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def write_object(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON object so that no reader sees half of it."""
+    """Write a JSON object atomically."""
     part = path.with_suffix(".part")
     part.write_text(json.dumps(content), encoding="utf-8")
     part.replace(path)
@@ -47,7 +47,7 @@ def write_object(path: Path, content: dict[str, Any]) -> None:
 
 def _answer(module: str, request: dict[str, Any]) -> dict[str, Any]:
     try:
-        # Imported only now, so that threads which libraries start are confined too.
+        # Imported after confining, so that threads of libraries are confined, too.
         return {"result": import_module(module).work(request)}
     except CrowdveilError as error:
         return _error(error.code, error.text)
@@ -67,7 +67,7 @@ def _limit(memory: int | None, file_bytes: int | None) -> None:
     """Set resource limits, and be the first process to end when the machine runs out of memory."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writing fails with a sentence
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # so that writing raises an error
     limits = {"CORE": 0, "NPROC": _TASKS_MOST, "FSIZE": file_bytes, "DATA": memory}
     for name, most in limits.items():
         which = getattr(resource, f"RLIMIT_{name}")

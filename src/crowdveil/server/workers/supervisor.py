@@ -21,7 +21,7 @@ TOUCH_EVERY_S = 5.0
 DEAD_AFTER_S = 30.0
 FORGET_AFTER_S = 86_400.0
 NOT_COMPILED = (
-    "the kernels are not compiled, so each job compiles its own; run crowdveil server warmup as the service's user"
+    "the kernels are not compiled, so each job compiles them; run crowdveil server warmup as the service's user"
 )
 
 
@@ -50,7 +50,7 @@ class Supervisor:
             thread.join()
 
     def _watch(self, folder: Path) -> None:
-        """Touch the files of live workers, and remove them at the end. A full disk must not stop the workers."""
+        """Touch the files of live workers, and remove them when stopped. A full disk must not stop the workers."""
         files = [folder / f"{socket.gethostname()}-{os.getpid()}-{worker.name}" for worker in self.workers]
         while True:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Workers take jobs, run each in a sandboxed process, watch it, and publish its result. Each is a thread of the supervisor."""
+"""Workers: threads of the supervisor. Each claims a job, runs it in a sandboxed process, and publishes its result."""
 
 from __future__ import annotations
 
@@ -49,15 +49,13 @@ def checked_answer(answer: dict[str, Any] | None) -> dict[str, Any] | None:
         return None
     if not all(isinstance(result.get(name), str) and form.fullmatch(result[name]) for name, form in forms):
         return None
-    return (
-        None
-        if ".." in result["name"]
-        else {"result": {n: result[n] for n in ("name", "sha256", "media_type", "bytes")}}
-    )
+    if ".." in result["name"]:
+        return None
+    return {"result": {n: result[n] for n in ("name", "sha256", "media_type", "bytes")}}
 
 
 def checked_progress(found: dict[str, Any] | None) -> tuple[str, int, int]:
-    """Return stage, done and total of a progress report, which may hold anything."""
+    """Return stage, done and total of a progress report, which a hostile process may have written."""
     found = found or {}
     stage, numbers = found.get("stage", "starting"), (found.get("done"), found.get("total"))
     done, total = (n if isinstance(n, int) and 0 <= n < _LARGEST else 0 for n in numbers)
@@ -115,7 +113,7 @@ class Worker:
             self.store.fail(
                 job,
                 "no_files",
-                "the job's files are not there; if there are several machines, they must share one data directory.",
+                "the job's files are missing. Several machines must share one data directory.",
             )
             return
         published = False
@@ -126,11 +124,11 @@ class Worker:
                 shutil.rmtree(run, ignore_errors=True)
 
     def _lacks_ledger(self, job: QueuedJob) -> bool:
-        """Fail a job whose ledger is lost, and return whether it is; a new ledger would audit nothing."""
+        """Fail a job whose ledger is lost, and return whether it is. A new ledger would audit nothing."""
         source = job.parameters.get("source")
         if source is None or has_ledger(self.files.root, source):
             return False
-        sentence = f"the ledger of the source {source} is missing; ask the operator of the server to restore it."
+        sentence = f"the ledger of the source {source} is missing. Ask the operator of the server to restore it."
         self._failed(job, "no_ledger", sentence)
         return True
 
@@ -139,12 +137,12 @@ class Worker:
         source = job.parameters.get("source")
         ledger = None if source is None else ledger_of(self.files.root, source)
         inputs = self.files.inputs(job.id)
-        # Nothing of who sent it, or of other jobs but the ledger of its source.
+        # The process learns nothing of the owner, or of other jobs except the ledger of its source.
         request = {
             "kind": job.kind, "name": job.name, "parameters": job.parameters, "files": job.files, "limits": job.limits,
             "inputs": str(inputs.resolve()), "run": str(run.resolve()), "ledger": ledger and str(ledger.resolve()),
         }  # fmt: skip
-        # No file is larger than an upload may be, many times over.
+        # No file may be much larger than an upload.
         bounds = Bounds(self.memory_bytes, int(job.limits.get("upload_bytes", 1 << 40)) * 8)
         write = [inputs] if ledger is None else [inputs, ledger]
         running = start(self.module, request, run, bounds, write=write, processes=self.processes)
@@ -181,15 +179,13 @@ class Worker:
 
     def _ended(self, job: QueuedJob, answer: dict[str, Any] | None, reason: str | None, number: int) -> bool:
         """Record the end of a job, and return whether its result was published."""
-        if reason == "lost":  # cancelled, or given to another worker
+        if reason == "lost":  # it was cancelled, or another worker has it
             self._remove_if("cancelled", job)
         elif reason == "stopping":
             self.store.give_back(job)
         elif reason == "time":
             most = job.limits["max_seconds"]
-            self._failed(
-                job, "too_long", f"the job ran longer than the {most:,} seconds that it may. Give it less data."
-            )
+            self._failed(job, "too_long", f"the job ran longer than its limit of {most:,} seconds. Give it less data.")
         elif answer is None:
             self.store.crash(job, f" (signal {number})" if number else "")
             self._remove_if("failed", job)

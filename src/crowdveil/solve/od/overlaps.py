@@ -8,7 +8,6 @@ import numpy as np
 import shapely
 
 from crowdveil.errors import InputError, Text
-from crowdveil.kernels.od.structures import ZoneShares
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import (
     Floats,
@@ -64,11 +63,6 @@ class Shares:
 
     def __len__(self) -> int:
         return len(self.whole)
-
-    @property
-    def arrays(self) -> ZoneShares:
-        """Return the shares as kernels take them."""
-        return ZoneShares(self.offsets, self.zone, self.part, self.whole, self.inside)
 
     @property
     def touched(self) -> Ints:

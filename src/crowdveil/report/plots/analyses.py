@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import shapely
 
 from crowdveil.analysis.calendar import DAYS, GAPS, Slots
 from crowdveil.analysis.estimates import Groups, estimates
@@ -19,12 +18,25 @@ from crowdveil.errors import InputError, Text
 from crowdveil.io.matplotlib_figure import new_figure
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.zones import Zones
-from crowdveil.report.plots.drawing import COLORS, NOTHING, line_with_gaps
+from crowdveil.report.flow_picture import FlowPicture
+from crowdveil.report.plots.drawing import (
+    COLORS,
+    NOTHING,
+    VolumeScale,
+    color_bar,
+    fill_areas,
+    line_with_gaps,
+    new_map,
+    show_frame,
+)
+from crowdveil.report.plots.flow_maps import box_around, draw_base, draw_flows
+from crowdveil.report.plots.flow_panels import FlowPanel, common_frame, zone_rings
+from crowdveil.report.shapes import Rings
 
 RELEASED, ORIGINAL = "#0072b2", "#d55e00"
 """Blue and orange, as in the paper."""
-BORDER = "#ffffff"
 HATCH: dict[str, Any] = {"facecolor": "none", "edgecolor": "#c4c4c4", "hatch": "/////", "linewidth": 0}
+NO_TRIPS = "Gray: no published trips touch the zone, which does not mean 0."
 MAX_PROFILES, MAX_TOPICS = 6, 6
 """Number in one plot; the largest are drawn."""
 
@@ -41,17 +53,21 @@ def draw(found: Any, file: Path) -> None:
 def flows(found: Reconstruction, file: Path) -> None:
     """Draw maps of the trips that leave and that reach each zone, over all time steps."""
     side, zones = found.study.released, found.zones
-    everything = Groups.all(side.release)
-    figure = new_figure(11, 4.8)
-    axes = figure.subplots(1, 2)
-    for axis, out in zip(axes, (True, False), strict=True):
+    everything, values = Groups.all(side.release), []
+    for out in (True, False):
         part = estimates(side, everything, origins=out, destinations=not out)
         volume = np.full(len(zones), np.nan)
         volume[part.origin if out else part.destination] = part.volume
-        filled = _colored_by(axis, zones, volume)
-        figure.colorbar(filled, ax=axis, shrink=0.75, label="trips, estimated", format="{x:,.0f}")
-        axis.set_title(f"trips that {'leave' if out else 'reach'} a zone", fontsize=11)
-    figure.savefig(file)
+        values.append(volume)
+    _check_located(zones)
+    frame, scale, rings = common_frame([], zones, None), VolumeScale.of(*values), zone_rings(zones)
+    titles = ["trips that leave a zone", "trips that reach a zone"]
+    drawing = new_map(frame, titles, "Estimated trips of zones", [NO_TRIPS], confidential=False)
+    for axis, volume in zip(drawing.panels, values, strict=True):
+        colors = scale.colors.to_rgba(np.ma.masked_invalid(volume))
+        fill_areas(axis, rings, zones.lon, zones.lat, frame, colors)
+    color_bar(drawing, scale, "trips, estimated")
+    drawing.save(file, "png")
 
 
 def profiles(found: Profiles, file: Path) -> None:
@@ -102,7 +118,7 @@ def topics(found: Topics, file: Path) -> None:
     figure = new_figure(12, 0.6 + 2.6 * count)
     axes = figure.subplots(count, 2, squeeze=False, width_ratios=(2, 1))
     for topic in range(count):
-        line, here, color = axes[topic, 0], axes[topic, 1], COLORS[topic]
+        line, color = axes[topic, 0], COLORS[topic]
         # Bars, since a value of one hour does not extend to a missing next one.
         wide = slots.slot_s / 3600
         line.bar(_hours(slots), 100 * by_slot[:, topic], wide, color=color, alpha=0.75, linewidth=0, align="edge")
@@ -112,7 +128,7 @@ def topics(found: Topics, file: Path) -> None:
         line.set_title(f"topic {topic + 1}: {100 * found.share[topic]:.0f} % of all trips", fontsize=10, loc="left")
         line.grid(axis="y", alpha=0.3)
         _time_axis(line, slots)
-        _arrows(here, found, topic, color)
+        _main_flows(axes[topic, 1], found, topic)
     _legend(figure, [], gaps=bool(np.isnan(by_slot).any()))
     figure.savefig(file)
 
@@ -162,59 +178,20 @@ def _time_axis(axis: Any, slots: Slots) -> None:
         axis.axvline(24 * day, color="#bbbbbb", linewidth=0.6, zorder=0)
 
 
-def _rings(zones: Zones, which: Ints) -> tuple[list[Floats], Ints]:
-    """Return outlines of zones in kilometers and the zone of each, the largest first, so that none hides another."""
-    shapes = zones.outlines(which.astype(np.int32)) if zones.located else np.full(len(which), None, dtype=object)
-    if not np.all(np.isin(shapely.get_type_id(shapes), (3, 6))):
-        raise InputError(Text("a map needs the outlines of the zones; give the zones of the release with {zones}."))
-    plane = shapely.simplify(zones.projection.polygons_to_plane(shapes), 25)
-    parts, of = shapely.get_parts(plane, return_index=True)
-    keep = ~shapely.is_empty(parts)
-    parts, of = parts[keep], of[keep]
-    order = np.argsort(-shapely.area(parts), kind="stable")
-    return [shapely.get_coordinates(shapely.get_exterior_ring(part)) / 1000 for part in parts[order]], of[order]
-
-
-def _bare(axis: Any) -> None:
-    """Give a map equal scales in both directions and no axes."""
-    axis.autoscale_view()
-    axis.set_aspect("equal")
-    axis.set_axis_off()
-
-
-def _filled(axis: Any, zones: Zones, colors: list[str]) -> None:
-    from matplotlib.collections import PolyCollection
-
-    rings, of = _rings(zones, np.arange(len(zones)))
-    axis.add_collection(PolyCollection(rings, facecolors=[colors[i] for i in of], edgecolors=BORDER, linewidths=0.3))
-    _bare(axis)
-
-
-def _colored_by(axis: Any, zones: Zones, values: Floats) -> Any:
-    """Color zones by a number; those without one are gray."""
-    from matplotlib import colormaps
-    from matplotlib.collections import PolyCollection
-    from matplotlib.colors import PowerNorm
-
-    rings, of = _rings(zones, np.arange(len(zones)))
-    top = float(np.nanmax(values)) if np.any(np.isfinite(values)) else 1.0
-    # A few zones have most trips: the square root leaves colors for the others.
-    filled = PolyCollection(
-        rings, array=np.ma.masked_invalid(values[of]), cmap=colormaps["viridis_r"].with_extremes(bad=NOTHING),
-        edgecolors=BORDER, linewidths=0.3, norm=PowerNorm(0.5, 0, top),
-    )  # fmt: skip
-    axis.add_collection(filled)
-    _bare(axis)
-    return filled
+def _check_located(zones: Zones) -> None:
+    if not zones.located:
+        raise InputError(Text("a map needs the positions of the zones. Give the zones of the release with {zones}."))
 
 
 def _map_of_groups(axis: Any, zones: Zones, grouped: Ints, side: Clustering) -> None:
     from matplotlib.patches import Patch
 
-    colors = [NOTHING] * len(zones)
+    _check_located(zones)
+    frame, colors = common_frame([], zones, None), [NOTHING] * len(zones)
     for zone, cluster in zip(grouped, side.cluster, strict=True):
         colors[zone] = COLORS[cluster % len(COLORS)]
-    _filled(axis, zones, colors)
+    show_frame(axis, frame)
+    fill_areas(axis, zone_rings(zones), zones.lon, zones.lat, frame, colors)
     entries = [Patch(color=COLORS[c % len(COLORS)], label=f"{c + 1} ({side.zones_in(c)})") for c in side.groups]
     entries.append(Patch(color=NOTHING, label="too few trips"))
     axis.legend(handles=entries, title="group (zones)", fontsize=8, title_fontsize=8, loc="upper left", frameon=False)
@@ -251,30 +228,18 @@ def _typical(part: Any, slots: Slots, side: Clustering, *, gaps: bool) -> None:
     part.supylabel("% of a zone's trips", fontsize=9)
 
 
-def _arrows(axis: Any, found: Topics, topic: int, color: str) -> None:
-    """Draw main flows as arrows between centers, wider for more trips; a ring for a flow inside its zone."""
-    zones = found.study.zones
-    if not zones.located:
-        raise InputError(Text("a map needs the positions of the zones; give the zones of the release with {zones}."))
-    if zones.kind == "centroids":
-        axis.plot(*(c / 1000 for c in zones.xy), ".", color="#bbbbbb", markersize=3)
-    else:
-        _filled(axis, zones, [NOTHING] * len(zones))
-    main = found.main_flows(topic)
-    centers = found.places[[end for flow in main for end in flow[:2]]]
-    x, y = (c.reshape(-1, 2) / 1000 for c in zones.projection.to_plane(centers[:, 0], centers[:, 1]))
-    for (_, _, share), (x0, x1), (y0, y1) in zip(main, x, y, strict=True):
-        width = 0.6 + 2.4 * share / main[0][2]
-        if (x0, y0) == (x1, y1):
-            axis.plot(x0, y0, "o", markersize=6 + 2 * width, markerfacecolor="none", markeredgecolor=color,
-                      markeredgewidth=width)  # fmt: skip
-        else:
-            style = {"arrowstyle": "-|>", "color": color, "linewidth": width, "shrinkA": 0, "shrinkB": 0,
-                     "mutation_scale": 6 + 2 * width, "connectionstyle": "arc3,rad=0.2", "alpha": 0.85}  # fmt: skip
-            axis.annotate("", (x1, y1), (x0, y0), arrowprops=style)
+def _main_flows(axis: Any, found: Topics, topic: int) -> None:
+    """Draw the main flows of a topic on a map of the section around them, since they are often short."""
+    zones, main = found.study.zones, found.main_flows(topic)
+    _check_located(zones)
+    origin, destination, share = (np.array(column) for column in zip(*main, strict=True))
+    lon, lat = found.places.T
+    flows = FlowPicture.between(
+        list(found.labels), lon, lat, Rings.of([]), np.zeros(len(main), np.int64), origin, destination, share
+    )  # fmt: skip
+    panel = FlowPanel(found.params.words, False, flows, [])
+    frame = common_frame([panel], None, box_around([panel], [len(main)]))
+    show_frame(axis, frame)
+    draw_base(axis, panel, zones, frame)
+    draw_flows(axis, panel, len(main), frame, VolumeScale.of(share))
     axis.set_title(f"its {len(main)} main flows", fontsize=10, loc="left")
-    _bare(axis)
-    # Main flows are often short: the map shows the section around them.
-    half = 0.6 * max(float(np.ptp(x)), float(np.ptp(y)), 3.0)
-    axis.set_xlim((x.min() + x.max()) / 2 - 1.2 * half, (x.min() + x.max()) / 2 + 1.2 * half)
-    axis.set_ylim((y.min() + y.max()) / 2 - half, (y.min() + y.max()) / 2 + half)
