@@ -23,10 +23,10 @@ TILES, PEOPLE, TRIPS, TRAJECTORIES = 36, 300, 3_000, 120
 @click.command()
 @click.argument("methods", nargs=-1, metavar="[METHOD]...")
 def command(methods: tuple[str, ...]) -> None:
-    """Compile the kernels of methods, of all where none is named, so that the first run need not.
+    """Compile the kernels of all methods, or of those that are named, before the first run.
 
-    Each method runs on a small synthetic city; nothing is kept but the compiled kernels. It takes a few minutes after an
-    installation or an update, and seconds after that.
+    Each method runs on a small synthetic city, and only its compiled kernels are kept. This takes a few minutes after an
+    installation or an update, and later seconds.
 
     \b
     Examples:
@@ -42,11 +42,11 @@ def command(methods: tuple[str, ...]) -> None:
             stage(f"compiling {method.name} ({number} of {len(chosen)})")
             _run(method, folder)
     done = counted(len(chosen), "method")
-    click.echo(f"kernels of {done} are compiled and on the disk ({time.perf_counter() - start:.0f} s)")
+    click.echo(f"compiled the kernels of {done} ({time.perf_counter() - start:.0f} s)")
 
 
 def _run(method: Method, folder: Path) -> None:
-    """Run a method on the small city; one that cannot use it compiles its kernels at its first run."""
+    """Run a method on the small city. One that cannot use this data compiles its kernels in its first run."""
     of_flows = method.takes is Flows
     data = folder / ("trips.parquet" if of_flows else "trajectories.parquet")
     reading: dict[str, Any] = {"zones": folder / "zones.geojson", "tz": "UTC"} if of_flows else {}

@@ -316,7 +316,10 @@ def _drawn(model: type[Params]) -> tuple[dict[str, Any], list[str]]:
             "type": "string", "pattern": WORD,
             "description": f"{text} Upload a file in the field `{option}` of the form, or give a plain word here.",
         }  # fmt: skip
-    properties = {n: {k: v for k, v in p.items() if k != "title"} for n, p in drawn["properties"].items()}
+    properties = {
+        name: {key: value for key, value in schema.items() if key not in ("title", "metavar", "short")}
+        for name, schema in drawn["properties"].items()
+    }
     return properties, drawn.get("required", [])
 
 
