@@ -24,7 +24,7 @@ from crowdveil.guarantees import guarantee_from_manifest
 from crowdveil.guarantees.sectors import SectorGuarantee
 from crowdveil.io.sectors import read_sectors
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.runfiles.common import load
+from crowdveil.verbs.run_file import load
 
 
 def cabs(people: int = 40, points: int = 1500, far: bool = True, seed: int = 2, lat: float = 48.85) -> pa.Table:

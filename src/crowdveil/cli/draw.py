@@ -21,8 +21,8 @@ from crowdveil.io.written_release import REPORT_FILE
 from crowdveil.params import no_such_parameter
 from crowdveil.reading import Reading
 from crowdveil.run.filters import filter_names, find_filter
-from crowdveil.runfiles.common import load
 from crowdveil.verbs.base import InputFile, Task, Verb
+from crowdveil.verbs.run_file import load
 
 RUN_FILES = ("anonymize", "analyze", "measure", "filter")
 """Verbs that take a run file with -f."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,14 +15,22 @@ from typing import Any
 import click
 
 from crowdveil.cli import server_jobs
+from crowdveil.cli.demo import make_city
 from crowdveil.cli.options import given, options_of
-from crowdveil.cli.warmup import command as warmup
+from crowdveil.engine.progress import progress_bar
+from crowdveil.errors import InputError, counted
 from crowdveil.io.atomic import new_file
+from crowdveil.methods.base import Method
+from crowdveil.model.flows import Flows
 from crowdveil.params import Params
+from crowdveil.registry import all_methods, find_method
+from crowdveil.run import pipeline
 from crowdveil.server.settings import SCOPES, USUAL, Limits, Place, Settings, WorkerSettings, variable
 
 _SCOPES = ", ".join(f"{name} ({does})" for name, does in SCOPES.items())
 ONCE = "note: this token is not shown again. Hand it over safely."
+TILES, PEOPLE, TRIPS, TRAJECTORIES = 36, 300, 3_000, 120
+"""The size of the city on which `warmup` runs methods."""
 
 
 @click.group()
@@ -33,9 +43,6 @@ def command() -> None:
       crowdveil server token create anna
       crowdveil server jobs 30c2ad9df0f9470abfd8198b4cb4f86a -o out/
     """
-
-
-command.add_command(warmup, "warmup")
 
 
 def settings_options(model: type[Params]) -> list[click.Option]:
@@ -112,6 +119,43 @@ def worker(**values: Any) -> None:
             signal.pause()
     except KeyboardInterrupt:  # SIGTERM too
         supervisor.stop()
+
+
+@command.command("warmup")
+@click.argument("methods", nargs=-1, metavar="[METHOD]...")
+def warmup(methods: tuple[str, ...]) -> None:
+    """Compile the kernels of all methods, or of those that are named, before the first run.
+
+    Each method runs on a small synthetic city, and only its compiled kernels are kept. This takes a few minutes after an
+    installation or an update, and later seconds.
+
+    \b
+    Examples:
+      crowdveil server warmup joint suppression
+      crowdveil server warmup
+    """
+    chosen = [find_method(name) for name in methods] or list(all_methods().values())
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="crowdveil-warmup-") as scratch, progress_bar() as (_, stage):
+        folder = Path(scratch)
+        make_city(folder, 0, TILES, PEOPLE, TRIPS, TRAJECTORIES, 1)
+        for number, method in enumerate(chosen, 1):
+            stage(f"compiling {method.name} ({number} of {len(chosen)})")
+            _run_on(method, folder)
+    done = counted(len(chosen), "method")
+    click.echo(f"compiled the kernels of {done} ({time.perf_counter() - start:.0f} s)")
+
+
+def _run_on(method: Method, folder: Path) -> None:
+    """Run a method on the small city. One that cannot use this data compiles its kernels in its first run."""
+    of_flows = method.takes is Flows
+    data = folder / ("trips.parquet" if of_flows else "trajectories.parquet")
+    reading: dict[str, Any] = {"zones": folder / "zones.geojson", "tz": "UTC"} if of_flows else {}
+    parameters = {"k": 3} if "k" in method.params.model_fields else {}
+    try:
+        pipeline.run(pipeline.Request(method.name, data, folder / method.name, parameters, reading))
+    except InputError:
+        return
 
 
 @command.command("audit", params=settings_options(Place))

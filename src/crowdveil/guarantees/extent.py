@@ -10,8 +10,7 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.original import NEEDS_ORIGINAL
-from crowdveil.guarantees.original_rows import original_zones
+from crowdveil.guarantees.original import NEEDS_ORIGINAL, original_zones
 from crowdveil.io.values import encode_ids
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, Mask

@@ -12,8 +12,8 @@ import click
 from crowdveil.compat.mobidatalab.runfiles import PAIRING, TILES, filter_input, lower_keys
 from crowdveil.errors import OutputError
 from crowdveil.io.atomic import new_file
-from crowdveil.runfiles.common import load, need
 from crowdveil.server.client import LOCAL_SERVER, checked_id, remote
+from crowdveil.verbs.run_file import load, need
 
 SENT: dict[str, tuple[str, dict[str, str]]] = {
     "anonymize-api": ("/anonymize/", {"input_dataset": "input_file"}),

@@ -24,7 +24,6 @@ from crowdveil.compat.mobidatalab.runfiles import (
 )
 from crowdveil.errors import CrowdveilError, Option, ParameterError, Text, as_json
 from crowdveil.registry import find_analysis
-from crowdveil.runfiles.common import known_only, need, tables
 from crowdveil.server import openapi
 from crowdveil.server.access import Reader, Sender
 from crowdveil.server.queue.files import ID
@@ -32,6 +31,7 @@ from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.jobs import Fields, accept, awaits, open_result, part_of, result_of
 from crowdveil.server.routes.uploads import TEXT_MOST, Form, parsed
 from crowdveil.verbs.measure import IF_POSSIBLE
+from crowdveil.verbs.run_file import known_only, need, tables
 from crowdveil.verbs.table import VERBS
 
 PROCESSING = "Your task is being processed. Use the 'GET /task/' endpoint to obtain the results later"

@@ -16,10 +16,10 @@ from crowdveil.measures.base import MeasureRequest
 from crowdveil.methods.base import Method
 from crowdveil.registry import find_aggregation, find_analysis, find_distance, find_measures, find_method
 from crowdveil.run.options import RunOptions
-from crowdveil.runfiles import ours
-from crowdveil.runfiles.common import known_only, need, tables
+from crowdveil.verbs import run_file
 from crowdveil.verbs.base import Task, Verb, values_of
 from crowdveil.verbs.filter import TRAJECTORIES
+from crowdveil.verbs.run_file import known_only, need, tables
 
 KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 RUN_KEYS = (*KEYS, "pairing")
@@ -39,7 +39,7 @@ def task_of(verb: Verb, path: Path, content: dict[str, Any]) -> Task:
     """Return the task in the content of a run file; messages call the file `path`."""
     mark, read = THEIRS[verb.verb]
     theirs = any(key.lower() == mark for key in content)
-    return read(path, lower_keys(path, content)) if theirs else ours.task_of(verb, path, content)
+    return read(path, lower_keys(path, content)) if theirs else run_file.task_of(verb, path, content)
 
 
 def lower_keys(path: Path, content: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _run_of(path: Path, content: dict[str, Any]) -> Task:
     if content.get("pairing") is not None:
         values["pairing"] = need(path, content, "pairing")
     values |= {"format": "csv" if name.endswith(".csv") else "parquet", "data_name": name}
-    ours.checked(path, values_of(values, RunOptions), RunOptions)
+    run_file.checked(path, values_of(values, RunOptions), RunOptions)
     overwrite = values.pop("overwrite", False)
     output = Path(need(path, content, "output_folder")) / Path(name).stem
     return Task(method.name, values, {"data": str(source)}, output, overwrite=overwrite)
