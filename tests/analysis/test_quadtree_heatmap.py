@@ -191,7 +191,7 @@ def test_a_map_anywhere(lat: float, tmp_path: Path) -> None:
         ({"suppress": 0.7}, "suppress"),
         ({"merge_sectors": "perhaps"}, "merge_sectors"),
         ({"sides": 4}, "sides: there is no such parameter"),
-        ({"original": "cabs.csv"}, "Leave out original"),
+        ({"original": "cabs.csv"}, "neither an original nor a plot"),
         ({"output": "map.pdf"}, "Expected a folder"),
     ],
 )

@@ -16,7 +16,7 @@ KEYS = ("method", "input", "output", "overwrite", "parameters", "reading")
 def load(path: Path) -> dict[str, Any]:
     """Return the content of a TOML or JSON file."""
     if not path.is_file():
-        raise ParameterError(path, "there is no such run file.")
+        raise ParameterError(path, "there is no such run file. Check its name.")
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
@@ -25,12 +25,12 @@ def load(path: Path) -> dict[str, Any]:
         kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
         raise ParameterError(path, f"the run file is not valid {kind}{where}. Fix it.") from None
     if not isinstance(content, dict):
-        raise ParameterError(path, "Expected a run file with names and values, but it holds something else.")
+        raise ParameterError(path, "Expected a run file with names and values, got something else. Change it.")
     return content
 
 
 def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """Return the names and values of all tables under some keys."""
+    """Return the names and values of the tables under some keys."""
     found: dict[str, Any] = {}
     for key in keys:
         inner = content.get(key) or {}
@@ -41,7 +41,7 @@ def tables(path: Path, content: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def known_only(path: Path, content: dict[str, Any], known: tuple[str, ...]) -> None:
-    """Raise on unknown keys, so that a misspelled one is not ignored."""
+    """Raise if there are unknown keys, such as a misspelled one."""
     unknown = [key for key in content if key not in known]
     if unknown:
         raise ParameterError(path, f"unknown key {unknown[0]}. Known are {', '.join(known)}.")
@@ -60,7 +60,7 @@ def need(path: Path, content: dict[str, Any], key: str, kind: type = str) -> Any
 def task_of(verb: Verb, path: Path, content: dict[str, Any]) -> Task:
     """Return the task in the content of a run file; messages call the file `path`.
 
-    Files are named by their role, the first one also by `input`; options of the run stand beside them.
+    Files have the names of their roles, the first one also `input`; options of the run are on the same level.
     """
     name = verb.find(need(path, content, "method")) if verb.group else verb.names()[0]
     roles, local = [file.role for file in verb.files(name)], verb.local(name)
@@ -71,13 +71,13 @@ def task_of(verb: Verb, path: Path, content: dict[str, Any]) -> Task:
     run = checked(path, values_of(content, *local), *local)
     overwrite = run.pop("overwrite", content.get("overwrite", False))
     if not isinstance(overwrite, bool):
-        raise ParameterError(path, "overwrite: expected true or false. Change it.")
+        raise ParameterError(path, "Expected true or false for overwrite, got something else. Change it.")
     output = need(path, content, "output") if "output" in content or verb.output(name).required else None
     return Task(name, tables(path, content, "parameters", "reading") | run, files, output, overwrite=overwrite)
 
 
 def checked(path: Path, options: dict[str, Any], *models: Any) -> dict[str, Any]:
-    """Return options of a run file; raise where one is wrong."""
+    """Return the options of a run file; raise if one is wrong."""
     try:
         for model in models:
             model.checked(values_of(options, model))
