@@ -39,7 +39,7 @@ demo: $(ALONE)
 	$(BIN)/crowdveil demo -o demo-out --overwrite
 
 # Tests of plain Python and numpy: most need no kernel, and none starts a service or a whole run.
-FAST := tests/compat tests/runfiles tests/engine tests/model tests/test_errors.py tests/test_params_rows.py tests/test_method.py \
+FAST := tests/compat tests/verbs/test_run_file.py tests/engine tests/model tests/test_errors.py tests/test_params_rows.py tests/test_method.py \
 	tests/io/test_atomic.py tests/io/test_columns.py tests/io/test_formulas.py tests/io/test_times.py \
 	tests/io/test_values.py tests/guarantees/test_checkers.py tests/guarantees/test_combinations.py tests/guarantees/test_sectors.py
 

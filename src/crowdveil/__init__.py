@@ -7,104 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from crowdveil.version import __version__ as __version__
 
-if TYPE_CHECKING:  # what editors and type checkers see; at run time a name is imported when it is asked for
-    from crowdveil.verbs.analyze import (
-        land_use as land_use,
-        profiles as profiles,
-        quadtree_heatmap as quadtree_heatmap,
-        reconstruct as reconstruct,
-        topics as topics,
-    )
-    from crowdveil.verbs.attack import attack as attack
-    from crowdveil.verbs.compare import compare as compare
-    from crowdveil.verbs.derive import derive as derive
-    from crowdveil.verbs.describe import describe as describe
-    from crowdveil.verbs.ledger import (
-        ledger_add as ledger_add,
-        ledger_check as ledger_check,
-        ledger_explain as ledger_explain,
-        ledger_init as ledger_init,
-        ledger_list as ledger_list,
-        ledger_retire as ledger_retire,
-        ledger_verify as ledger_verify,
-    )
-    from crowdveil.verbs.measure import measure as measure
-    from crowdveil.verbs.queries import measure_queries as measure_queries
-    from crowdveil.verbs.anonymize import anonymize as anonymize, list_methods as list_methods
-    from crowdveil.verbs.plot import plot as plot
-    from crowdveil.verbs.report import write_report as write_report
-    from crowdveil.verbs.trips import trips as trips
-    from crowdveil.verbs.verify import verify as verify
-    from crowdveil.errors import CrowdveilError as CrowdveilError, CrowdveilWarning as CrowdveilWarning
-    from crowdveil.io.flows import read_flows as read_flows, read_trips as read_trips, trips_to_flows as trips_to_flows
-    from crowdveil.io.geojson import write_zones as write_zones
-    from crowdveil.io.hierarchy import build_hierarchy as build_hierarchy
-    from crowdveil.io.tables import write_flows as write_flows, write_trajectories as write_trajectories
-    from crowdveil.io.trajectories import read_trajectories as read_trajectories
-    from crowdveil.io.zones import read_voronoi as read_voronoi, read_zones as read_zones
-    from crowdveil.model.flows import Flows as Flows
-    from crowdveil.model.hierarchy import Hierarchy as Hierarchy
-    from crowdveil.model.release import FlowRelease as FlowRelease, TrajectoryRelease as TrajectoryRelease
-    from crowdveil.model.trajectories import Trajectories as Trajectories
-    from crowdveil.model.trips import Trips as Trips
-    from crowdveil.model.zones import Zones as Zones
-    from crowdveil.registry import (
-        all_analyses as all_analyses,
-        all_attacks as all_attacks,
-        all_measures as all_measures,
-        all_methods as all_methods,
-    )
-    from crowdveil.run.filters import filter_trajectories as filter_trajectories
-
-_MODULES = {
-    "crowdveil.verbs.anonymize": ("anonymize", "list_methods"),
-    "crowdveil.verbs.verify": ("verify",),
-    "crowdveil.verbs.derive": ("derive",),
-    "crowdveil.verbs.ledger": (
-        "ledger_init",
-        "ledger_list",
-        "ledger_check",
-        "ledger_add",
-        "ledger_explain",
-        "ledger_verify",
-        "ledger_retire",
-    ),
-    "crowdveil.verbs.plot": ("plot",),
-    "crowdveil.verbs.report": ("write_report",),
-    "crowdveil.verbs.trips": ("trips",),
-    "crowdveil.verbs.measure": ("measure",),
-    "crowdveil.verbs.attack": ("attack",),
-    "crowdveil.verbs.describe": ("describe",),
-    "crowdveil.verbs.compare": ("compare",),
-    "crowdveil.verbs.analyze": ("reconstruct", "profiles", "land_use", "topics", "quadtree_heatmap"),
-    "crowdveil.io.flows": ("read_flows", "read_trips", "trips_to_flows"),
-    "crowdveil.io.trajectories": ("read_trajectories",),
-    "crowdveil.io.zones": ("read_zones", "read_voronoi"),
-    "crowdveil.io.tables": ("write_flows", "write_trajectories"),
-    "crowdveil.io.geojson": ("write_zones",),
-    "crowdveil.verbs.queries": ("measure_queries",),
-    "crowdveil.io.hierarchy": ("build_hierarchy",),
-    "crowdveil.run.filters": ("filter_trajectories",),
-    "crowdveil.registry": ("all_methods", "all_measures", "all_analyses", "all_attacks"),
-    "crowdveil.model.flows": ("Flows",),
-    "crowdveil.model.trips": ("Trips",),
-    "crowdveil.model.trajectories": ("Trajectories",),
-    "crowdveil.model.zones": ("Zones",),
-    "crowdveil.model.hierarchy": ("Hierarchy",),
-    "crowdveil.model.release": ("FlowRelease", "TrajectoryRelease"),
-    "crowdveil.errors": ("CrowdveilError", "CrowdveilWarning"),
-}
-"""The modules of public names."""
-_PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
-__all__ = sorted(_PUBLIC)
+if TYPE_CHECKING:
+    from crowdveil.verbs.api import *  # noqa: F403
 
 
 def __getattr__(name: str) -> Any:
-    """Import public names when they are asked for, so that `crowdveil --help` loads next to nothing."""
-    if name in _PUBLIC:
-        return getattr(import_module(_PUBLIC[name]), name)
+    """Import the public names when one is first used: `crowdveil --help` needs none of them."""
+    if name == "__all__":
+        return __dir__()
+    if name in __dir__():
+        return getattr(import_module("crowdveil.verbs.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [name for name in vars(import_module("crowdveil.verbs.api")) if not name.startswith("_")]

@@ -1,14 +1,14 @@
 """Errors as data: a code, a subject and a message, which each interface renders in its own words.
 
     CrowdveilError
-    ├── InputError          data that cannot be used: file, column, row            exit code 2
-    ├── ParameterError      a parameter, an option or a run file that is wrong     exit code 2
+    ├── InputError          unusable data: file, column, row                       exit code 2
+    ├── ParameterError      a wrong parameter, option or run file                  exit code 2
     ├── OutputError         a target that exists, is not writable, or is full      exit code 2
     ├── MissingExtraError   an optional dependency is not installed                exit code 2
     └── GuaranteeViolatedError  a release violates one of its guarantees           exit code 1
 
-A message is one sentence: what is wrong, what was expected, what to do. It names files, columns, parameters,
-row numbers and counts, and never a value of the data. It refers to a parameter by a field, never by its spelling:
+A message says what was expected, what was found, and what to do. It names files, columns, parameters, row numbers and counts,
+and never a value of the data. It refers to a parameter by a field, never by its spelling:
 `Text("allow more with {suppress}")` is `--suppress` on the command line, `suppress=` in Python and a label on the page.
 """
 
@@ -34,13 +34,13 @@ class Option:
 
 @dataclass(frozen=True)
 class Name:
-    """Refer to a file, folder, column, method or address, which has the same name everywhere."""
+    """Refer to a file, folder, column, method or address; every interface names it alike."""
 
     name: str
 
 
 Reference = Option | Name | Path
-"""What each interface names in its own way. The service names a path by its last part, since its folders are its own."""
+"""A part of a message that each interface names in its own way. The service shows only the last part of a path."""
 Naming = Callable[[Reference], str]
 
 
@@ -48,7 +48,7 @@ class Text(tuple[str | Reference, ...]):
     """A sentence as data: words and references.
 
     `Text("Allow {most:,} trips with {suppress}.", most=n)` is a template with fields. A field without a value is a
-    parameter. References and other texts stay what they are; any other value is formatted.
+    parameter. References and other texts are kept; any other value is formatted.
     """
 
     __slots__ = ()
@@ -65,7 +65,7 @@ class Text(tuple[str | Reference, ...]):
 
     @classmethod
     def of(cls, parts: Iterable[str | Reference]) -> Text:
-        """Return the text that has these parts."""
+        """Return the text with these parts."""
         joined: list[str | Reference] = []
         for part in parts:
             last = joined[-1] if joined else None
@@ -82,7 +82,7 @@ class Text(tuple[str | Reference, ...]):
     def __str__(self) -> str:
         """Return the sentence as Python says it."""
         return "".join(
-            # An argument that is wrong is named without its sign: "k: Expected …", and not "k=: Expected …".
+            # A wrong argument is named without its sign: "k: Expected …", and not "k=: Expected …".
             part.name
             if isinstance(part, Option) and str(after).startswith(": ") and not part.value
             else render([part], as_argument)
@@ -90,7 +90,7 @@ class Text(tuple[str | Reference, ...]):
         )
 
     def shortened(self, most: int) -> Text:
-        """Return at most `most` characters of the text, and a sign where more is left out. References stay whole."""
+        """Return at most `most` characters of the text, with "…" if it was longer. References are never cut."""
         kept: list[str | Reference] = []
         for part in self:
             size = len(part if isinstance(part, str) else part.name)
@@ -101,8 +101,8 @@ class Text(tuple[str | Reference, ...]):
         return self
 
 
-def _parts(said: object) -> tuple[str | Reference, ...]:
-    return said if isinstance(said, Text) else (said if isinstance(said, Reference) else str(said),)
+def _parts(message: object) -> tuple[str | Reference, ...]:
+    return message if isinstance(message, Text) else (message if isinstance(message, Reference) else str(message),)
 
 
 def render(text: str | Iterable[str | Reference], naming: Naming) -> str:
@@ -110,41 +110,41 @@ def render(text: str | Iterable[str | Reference], naming: Naming) -> str:
     return "".join(part if isinstance(part, str) else naming(part) for part in text)
 
 
-def as_argument(said: Reference) -> str:
+def as_argument(part: Reference) -> str:
     """Name a parameter as Python does: `suppress=`, `engine="spark"`."""
-    if not isinstance(said, Option):
-        return _named(said)
-    return f'{said.name}="{said.value}"' if said.value else f"{said.name}="
+    if not isinstance(part, Option):
+        return _named(part)
+    return f'{part.name}="{part.value}"' if part.value else f"{part.name}="
 
 
-def as_command_line(said: Reference) -> str:
+def as_command_line(part: Reference) -> str:
     """Name a parameter as the command line does: `--suppress`, `--engine spark`."""
-    if not isinstance(said, Option):
-        return _named(said)
-    spelled = "-o" if said.name == "output" else "--" + said.name.replace("_", "-")
-    return f"{spelled} {said.value}".rstrip()
+    if not isinstance(part, Option):
+        return _named(part)
+    option = "-o" if part.name == "output" else "--" + part.name.replace("_", "-")
+    return f"{option} {part.value}".rstrip()
 
 
-def as_field(said: Reference) -> str:
+def as_field(part: Reference) -> str:
     """Name a parameter as the API does: `suppress`, `engine spark`; and a path by its last part."""
-    return f"{said.name} {said.value}".rstrip() if isinstance(said, Option) else said.name
+    return f"{part.name} {part.value}".rstrip() if isinstance(part, Option) else part.name
 
 
-def _named(said: Name | Path) -> str:
-    return said.name if isinstance(said, Name) else str(said)
+def _named(part: Name | Path) -> str:
+    return part.name if isinstance(part, Name) else str(part)
 
 
 class CrowdveilError(Exception):
-    """Everything that is reported to a user in one sentence.
+    """An error that a user sees as a short message.
 
     Attributes
     ----------
     code
         The kind of error, for programs.
     subject
-        The parameter, file, folder, column or method that is wrong, as in `InputError(path, "there is no such file.")`.
+        The wrong parameter, file, folder, column or method, as in `InputError(path, "there is no such file.")`.
     reason
-        What is wrong with it.
+        The message without the subject.
     text
         Subject and message as they are stored and sent.
     """
@@ -152,8 +152,8 @@ class CrowdveilError(Exception):
     code = "failed"
     exit_code = 2
 
-    def __init__(self, *said: object) -> None:
-        *subjects, message = said
+    def __init__(self, *subjects_and_message: object) -> None:
+        *subjects, message = subjects_and_message
         parts: list[str | Reference] = []
         for subject in subjects:
             parts += [subject if isinstance(subject, Reference) else Name(str(subject)), ": "]
@@ -173,7 +173,7 @@ class CrowdveilError(Exception):
 
     @classmethod
     def from_text(cls, text: Text) -> CrowdveilError:
-        """Return the error that has this text, whatever the constructor takes."""
+        """Return the error with this text, whatever the arguments of its constructor."""
         error = cls.__new__(cls)
         error._set(text)
         return error
@@ -196,21 +196,21 @@ class CrowdveilError(Exception):
 
 
 class InputError(CrowdveilError):
-    """Data that cannot be used."""
+    """Unusable data."""
 
     code = "bad_input"
 
 
 class EmptyInputError(InputError):
-    """Data without a usable row, or without a volume; `units` is the weight that is lost, in units of weights."""
+    """Data without a usable row, or without a volume; `units` is the lost weight, in units of weights."""
 
-    def __init__(self, *said: object, units: int = 0) -> None:
-        super().__init__(*said)
+    def __init__(self, *subjects_and_message: object, units: int = 0) -> None:
+        super().__init__(*subjects_and_message)
         self.units = units
 
 
 class TimeStepError(InputError):
-    """Data of one time step that cannot be used: its number from 1, the number of time steps, and what is wrong."""
+    """Unusable data of one time step: its number from 1, the number of time steps, and the reason."""
 
     def __init__(self, step: int, steps: int, reason: object) -> None:
         super().__init__(f"time step {step:,} of {steps:,}", reason)
@@ -218,19 +218,19 @@ class TimeStepError(InputError):
 
 
 class ParameterError(CrowdveilError):
-    """A parameter, an option or a run file that is wrong."""
+    """A wrong parameter, option or run file."""
 
     code = "bad_parameter"
 
 
 class OutputError(CrowdveilError):
-    """A target that cannot be written."""
+    """A target that exists, is full, or cannot be written."""
 
     code = "bad_output"
 
 
 class MissingExtraError(CrowdveilError):
-    """An optional dependency that the call needs is not installed."""
+    """A missing optional dependency."""
 
     code = "not_installed"
 
@@ -261,13 +261,13 @@ class GuaranteeViolatedError(CrowdveilError):
     exit_code = 1
 
 
-NO_MEMORY = "There is not enough memory for this; use less data, or a machine with more."
-TOO_DEEP = "a file is nested too deep to be read; write it again."
-"""Sentences for errors of Python that a user can cause."""
+NO_MEMORY = "Not enough memory. Use less data, or a machine with more memory."
+TOO_DEEP = "A file is nested too deeply to be read. Write it again."
+"""Messages for Python errors that a user can cause."""
 
 
 class CrowdveilWarning(UserWarning):
-    """A note of reading data that Python shows: an assumption, or dropped rows. It holds no value of the data."""
+    """A note from reading data, as a Python warning: an assumption, or dropped rows. It has no value of the data."""
 
 
 ERRORS: dict[str, type[CrowdveilError]] = {
@@ -277,7 +277,7 @@ ERRORS: dict[str, type[CrowdveilError]] = {
 
 
 def as_json(code: str, text: str | Text) -> dict[str, Any]:
-    """Return an error for a form or a program: `message` names fields, `parts` has them apart."""
+    """Return an error for a form or a program: `message` is a sentence, `parts` separates its words from its references."""
     error = CrowdveilError.from_text(Text.of(_parts(text)))
     subject = None if error.subject is None else _described(error.subject)
     return {"code": code, "subject": subject, "message": error.message, "parts": parts_of(error.text)}
@@ -310,7 +310,7 @@ def _reference(part: Any) -> Option | Name:
 
 
 def internal_error(error: BaseException) -> str:
-    """Return the sentence for an error that no user can cause, without its message, which may hold data."""
+    """Return the sentence for an error that no user can cause. Its own message is left out: it may hold data."""
     return f"internal error ({type(error).__name__}); please report it to the operator of the server."
 
 
@@ -319,18 +319,18 @@ def counted(n: int, singular: str, plural: str | None = None) -> str:
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
 
 
-_OF_ONE = {"have": "has", "are": "is", "name": "names", "repeat": "repeats"}
+_SINGULAR = {"have": "has", "are": "is", "name": "names", "repeat": "repeats"}
 
 
 def rows_that(rows: Iterable[int], total: int, reason: str) -> str:
-    """Return rows with what is wrong with them, as in "1 row (row 2) has no time" for the reason "have no time"."""
-    return f"{rows_named(rows, total)} {said_of(total, reason)}"
+    """Return rows with a reason, as in "1 row (row 2) has no time" for the reason "have no time"."""
+    return f"{rows_named(rows, total)} {reason_for(total, reason)}"
 
 
-def said_of(total: int, reason: str) -> str:
-    """Return a reason with the verb for so many rows: "has no time" of one row, "have no time" of more."""
+def reason_for(total: int, reason: str) -> str:
+    """Return a reason with the verb for a number of rows: "has no time" for one row, "have no time" for more."""
     verb, _, rest = reason.partition(" ")
-    return f"{_OF_ONE.get(verb, verb) if total == 1 else verb} {rest}"
+    return f"{_SINGULAR.get(verb, verb) if total == 1 else verb} {rest}"
 
 
 def rows_named(rows: Iterable[int], total: int) -> str:

@@ -1,4 +1,4 @@
-"""Define parameters: named, typed, bounded and documented once; and the parameter types that several models share."""
+"""Define parameters: named, typed, bounded and documented once; and the types that several models share."""
 
 from __future__ import annotations
 
@@ -11,14 +11,8 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 
 from crowdveil.engine.extensions import OpenNames
@@ -28,6 +22,11 @@ from crowdveil.model.time_axis import DAY_S, StepClass, step_seconds
 from crowdveil.solve.od.region_space import RegionExtent
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.trajectory.distances import DISTANCES, DistanceName
+
+DURATION: JsonDict = {"metavar": "DURATION"}
+"""Shows a field of a length of time as `--option DURATION` on the command line."""
+Column = Annotated[str | None, Field(json_schema_extra={"metavar": "COLUMN"})]
+"""The name of a column."""
 
 
 class Params(BaseModel):
@@ -49,9 +48,9 @@ class Params(BaseModel):
 
 def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
     """Return the name and the parameters in `name` or `name:parameter=value:…`; the error message quotes `example`."""
-    name, *given = [part.strip() for part in text.split(":")]
+    name, *parts = [part.strip() for part in text.split(":")]
     values: dict[str, str] = {}
-    for part in given:
+    for part in parts:
         key, equals, value = (x.strip() for x in part.partition("="))
         if not key or not equals or not value:
             raise ParameterError(text, f"Expected parameters as in {example}, got {part!r}.")
@@ -60,7 +59,7 @@ def named_parameters(text: str, example: str) -> tuple[str, dict[str, str]]:
 
 
 class Described:
-    """A record of what is registered, described by the docstring of the module of its `run`."""
+    """A registered record, described by the docstring of the module of its `run`."""
 
     run: Callable[..., Any]
 
@@ -81,9 +80,9 @@ class FlowParams(Params):
     k: int = Field(10, ge=2, title="Smallest group (k)")
     """Smallest group size of a published flow."""
     aggregate_small: bool = Field(False, title="Aggregate small flows")
-    """Aggregate the suppressed destinations of an origin to one area, where at least k people go there."""
+    """Publish the suppressed destinations of an origin as one area if at least k people go there."""
     include_empty: bool = Field(True, title="Include tiles without trips")
-    """Let aggregated areas include tiles without trips; without them each part of an area reveals a visit."""
+    """Add tiles without trips to the areas of aggregated small flows. Otherwise each of their tiles is known to be visited."""
 
     @property
     def reporting(self) -> Reporting:
@@ -92,10 +91,10 @@ class FlowParams(Params):
 
 
 class SizedAreas(FlowParams):
-    """How many tiles a published area must contain, at least (l-diversity)."""
+    """The smallest number of tiles of a published area (l-diversity)."""
 
     min_tiles: int = Field(1, ge=1, title="Fewest tiles of an area")
-    """Smallest number of tiles of a published area (l-diversity); see min_tiles_of for which tiles count."""
+    """Smallest number of tiles of a published area (l-diversity)."""
 
     @property
     def reporting(self) -> Reporting:
@@ -146,7 +145,7 @@ def read_share_of_trajectories(value: Any) -> Any:
 
 
 def _share_of(value: Any) -> tuple[float, bool]:
-    """Return a number, -1 where there is none, and whether it was given in percent."""
+    """Return a number, -1 for other text, and whether it is in percent."""
     text = str(value).strip()
     percent = text.endswith("%")
     try:
@@ -164,7 +163,7 @@ class Budgeted(Params):
     """The suppression budget."""
 
     suppress: Budget = Field(0.1, title="Trips that may be suppressed")
-    """Trips of a time step that may be suppressed: a share such as 10% or 0.1, or a number such as 500trips."""
+    """Budget of suppressed trips in each time step: a share such as 10% or 0.1, or a number such as 500trips."""
 
     def max_suppressed(self, volume: int) -> int:
         """Return how many trips of a volume may be suppressed."""
@@ -181,16 +180,16 @@ class GroupingParams(Params):
     suppress: Annotated[float, BeforeValidator(read_share_of_trajectories)] = Field(
         0.0, title="Share that may be suppressed"
     )
-    """Share of the trajectories that may be suppressed, such as 2%: whole groups, those with the largest distortion first."""
+    """Share of the trajectories that may be suppressed, such as 2%: whole groups, the most distorted first."""
 
 
 class TimePartitioned(Params):
-    """Whether areas are the same in all time steps."""
+    """Areas by time step, or the same ones in all time steps."""
 
     time_partition: Literal["steps", "stable"] = Field("steps", title="Areas over time")
-    """Areas of each time step on its own, which are finer, or the same areas in all time steps."""
+    """steps: areas of each time step, which are finer; stable: the same areas in all time steps."""
     stable_by: StepClass = Field("all", title="Time steps that share areas")
-    """With the same areas: in all time steps, or in those of one hour of the day, hour of the week, or type of day."""
+    """With stable areas: which time steps share them: all, or those of one hour of the day or week, or of one type of day."""
 
     @model_validator(mode="after")
     def _needs_stable(self) -> Self:
@@ -224,7 +223,7 @@ _hour_weight = _word_or_number(
 
 
 def _longest(value: Any) -> Any:
-    """Reject what is no length of time of at most a day."""
+    """Reject anything but a length of time of at most a day."""
     try:
         seconds = step_seconds(value)
     except ParameterError:
@@ -235,15 +234,17 @@ def _longest(value: Any) -> Any:
 
 
 class AdaptiveInTime(TimePartitioned):
-    """Intervals of time that fit the flows."""
+    """Areas by time step or by intervals of time that fit the flows, or the same ones in all time steps."""
 
     time_partition: Literal["steps", "adaptive", "stable"] = Field("steps", title="Areas over time")  # type: ignore[assignment]
-    """Areas of each time step on its own; adaptive intervals of time, which are longer where few travel, so that areas are
-    finer; or the same areas in all time steps."""
-    hour_weight: Annotated[float, BeforeValidator(_hour_weight)] = 5.0
-    """With adaptive intervals: how many tiles an hour is worth. With a lower weight intervals are longer, and areas finer."""
-    longest: Annotated[str, BeforeValidator(_longest)] = Field("24h", title="Longest interval")
-    """With adaptive intervals: the longest one that may be published, such as 4h; at most a day."""
+    """steps: areas of each time step; adaptive: intervals of time that are longer where few people travel, with finer areas;
+    stable: the same areas in all time steps."""
+    hour_weight: Annotated[float, BeforeValidator(_hour_weight)] = Field(5.0, json_schema_extra={"metavar": "X"})
+    """With adaptive intervals: how many tiles an hour is worth. A lower weight gives longer intervals and finer areas."""
+    longest: Annotated[str, BeforeValidator(_longest)] = Field(
+        "24h", title="Longest interval", json_schema_extra=DURATION
+    )
+    """With adaptive intervals: the longest published interval, such as 4h; at most a day."""
 
     @property
     def longest_s(self) -> int:
@@ -277,7 +278,7 @@ _EXPECTED = {
     "too_short": "a list of {min_length} or more",
     "too_long": "a list of at most {max_length}",
 }
-"""What is expected of a value, by the type of pydantic's error, with its bounds."""
+"""The expected value by the type of pydantic's error, with its bounds."""
 _TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -290,9 +291,9 @@ _TYPES = {
 
 
 def expected(error: Any) -> tuple[str | Text, str | Text]:
-    """Return what is expected of a value and what to do, or "", from one of pydantic's errors."""
+    """Return the expected value and the remedy ("" if there is none) from one of pydantic's errors."""
     kind = str(error["type"])
-    if kind == "value_error":  # of ours: what is expected, and what to do where that is not plain
+    if kind == "value_error":  # one of ours: the expected value, and a remedy if that is not plain
         what, remedy = (*error["ctx"]["error"].args, "")[:2]
         return what, remedy
     fallback = next((words for name, words in _TYPES.items() if kind.startswith(f"{name}_")), "another value")
@@ -309,7 +310,7 @@ def no_such_parameter(name: str, known: Sequence[str]) -> ParameterError:
 
 def _error(error: ValidationError, known: list[str]) -> ParameterError:
     first = error.errors(include_url=False)[0]
-    # The rest of the location names the type of a union that was tried, which is no help to the user.
+    # The rest of the location names the members of a union, which does not help the user.
     subject = Option(str(first["loc"][0])) if first["loc"] else "parameters"
     if first["type"] == "extra_forbidden":
         return no_such_parameter(str(first["loc"][0]), known)
@@ -321,24 +322,31 @@ def _error(error: ValidationError, known: list[str]) -> ParameterError:
 
 
 _target = _word_or_number(("auto", "sample"), lambda x: 0 < x < 2**53, "auto, sample, or a volume above 0")
-TargetVolume = Annotated[Literal["auto", "sample"] | float, BeforeValidator(_target)]
-"""Target volume of each origin: a number of trips, or how it is chosen."""
+TargetVolume = Annotated[
+    Literal["auto", "sample"] | float, BeforeValidator(_target), Field(json_schema_extra={"metavar": "VOLUME"})
+]
+"""Target volume of each origin: a number of trips, or the way to choose it."""
 
 
 _min_volume = _word_or_number(("auto",), lambda x: 1 <= x < 2**53 and x == int(x), "auto, or a whole number from 1")
-MinVolume = Annotated[Literal["auto"] | int, BeforeValidator(_min_volume)]
-"""Smallest volume that is published: a number of trips, or chosen from the noise."""
+MinVolume = Annotated[
+    Literal["auto"] | int, BeforeValidator(_min_volume), Field(json_schema_extra={"metavar": "VOLUME"})
+]
+"""Smallest published volume: a number of trips, or chosen from the noise."""
 
 
 _time_weight = _word_or_number(
     ("auto", "mobidatalab", "mean-ratio"), lambda x: 0 <= x < 1e9, "auto, mobidatalab, mean-ratio, or a number from 0"
 )
-TimeWeight = Annotated[Literal["auto", "mobidatalab", "mean-ratio"] | float, BeforeValidator(_time_weight)]
-"""Weight of time relative to space in a distance: a number, or how it is chosen."""
+TimeWeight = Annotated[
+    Literal["auto", "mobidatalab", "mean-ratio"] | float, BeforeValidator(_time_weight),
+    Field(json_schema_extra={"metavar": "WEIGHT"}),
+]  # fmt: skip
+"""Weight of time relative to space in a distance: a number, or the way to choose it."""
 
 
 def _distance(value: Any) -> Any:
-    """Return our name of a distance for a name in another tool; leave others, to be rejected."""
+    """Return our name of a distance for its name in another tool; other values are rejected later."""
     return next((kind.name for kind in DISTANCES if value in kind.aliases), value)
 
 
@@ -370,15 +378,15 @@ class Row:
     choices
         The values of a choice.
     more
-        Whether it accepts other forms too, such as 10% or names in other tools.
+        Whether it accepts other forms, such as 10% or names in other tools.
     bounds
         The allowed range in words, such as "at least 2".
     unit
         Its unit, from the name's suffix.
     model
-        The model that it is a parameter of.
+        The model that declares it.
     metavar, short
-        The placeholder of its value on the command line, such as FILE, and its short name, such as -k; "" for the usual.
+        The placeholder of its value on the command line, such as FILE, and its short name, such as -k; "" for the default.
     """
 
     name: str
@@ -418,7 +426,7 @@ def _row(model: type[Params], name: str, info: FieldInfo) -> Row:
     more = named is not None or any(isinstance(m, BeforeValidator) for m in info.metadata)
     if more and kind != "choice":
         share = any(getattr(m, "func", None) in (read_budget, read_share_of_trajectories) for m in info.metadata)
-        kind = "share" if share else "text"  # it takes forms of its own, such as 10%
+        kind = "share" if share else "text"  # it accepts other forms, such as 10%
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     unit = next((suffix for suffix in _UNITS if name.endswith(suffix)), "")
     return Row(
@@ -454,6 +462,6 @@ def _bounds(info: FieldInfo) -> str:
     for constraint in info.metadata:
         for sign, text in words.items():
             bound = getattr(constraint, sign, None)
-            if bound is not None:
+            if bound is not None and bound < 2**31:  # larger ones are limits of the machine
                 parts.append(f"{text} {bound:,}")
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""Define the input options that all methods for one model share, declared once like a method's parameters."""
+"""Define the input options of flows and of trajectories, and read data with them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from crowdveil.model.flows import VISITED, CountedTiles, Flows, fold_steps
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
-from crowdveil.params import Params
+from crowdveil.params import DURATION, Column, Params
 
 
 def _as_text(step: Any) -> Any:
-    """Return the length of a time step as text, from a length of the standard library or of pandas too."""
+    """Return the length of a time step as text; it may be a timedelta, also of pandas."""
     if not isinstance(step, timedelta):
         return step
     return f"{step // timedelta(seconds=1)}s" if step % timedelta(seconds=1) == timedelta(0) else str(step)
@@ -38,78 +38,80 @@ class Reading(Params):
     """Input options that flows and trajectories share."""
 
     zones: Any = Field(None, title="Zones", json_schema_extra={"metavar": "ZONES"})
-    """File of zones (GeoJSON, GeoPackage, GeoParquet, a CSV of centroids), voronoi:FILE for the cells of points, or, for
-    coordinates, grid:500m for squares or h3:8 for H3 cells."""
-    zone_id: str | None = Field(None, title="Column with the zones' ids")
-    """Column of the zones' ids."""
-    time: str | None = None
+    """A file of zones (GeoJSON, GeoPackage, GeoParquet, or a CSV of centroids) or voronoi:FILE for the cells around points. For
+    coordinates also grid:500m for squares, or h3:8 for H3 cells."""
+    zone_id: Column = Field(None, title="Column with the zones' ids")
+    """Column of zone ids."""
+    time: Column = None
     """Column of times."""
-    user: str | None = Field(None, title="Person")
-    """Column of the person's id."""
-    tz: str = Field("UTC", title="Time zone")
-    """Time zone of times that name none, and of the time steps; such as Europe/Paris."""
-    time_format: str | None = Field(None, title="Date and time format")
-    """Format of the times in signs of strptime, such as %d/%m/%Y %H:%M, or the unit of numbers: seconds, milliseconds, excel."""
+    user: Column = Field(None, title="Person")
+    """Column of person ids."""
+    tz: str = Field("UTC", title="Time zone", json_schema_extra={"metavar": "ZONE"})
+    """Time zone of the time steps, and of times without one, such as Europe/Paris."""
+    time_format: str | None = Field(None, title="Date and time format", json_schema_extra={"metavar": "FORMAT"})
+    """Format of times in strptime codes, such as %d/%m/%Y %H:%M; for numbers their unit: seconds, milliseconds or excel."""
     drop_invalid: bool = Field(False, title="Leave out rows that cannot be used")
-    """Drop and count unusable rows, instead of stopping."""
+    """Drop unusable rows and count them, instead of stopping."""
 
 
 class FlowReading(Reading):
     """Input options of trips or flows."""
 
-    origin: str | None = Field(None, title="Origin zone")
-    """Column of the origin's zone id, or LON,LAT, the columns of its coordinates."""
-    destination: str | None = Field(None, title="Destination zone")
-    """Column of the destination's zone id, or LON,LAT, the columns of its coordinates."""
-    volume: str | None = Field(None, title="Volume of a flow")
-    """Column of volumes; with it a row is a flow, without it a trip."""
-    people: str | None = Field(None, title="People of a flow")
-    """Column of the number of people of a flow."""
-    weight: str | None = Field(None, title="Weight of a trip")
-    """Column of a trip's weight; it is summed into volumes and never counts towards k."""
+    origin: Column = Field(None, title="Origin zone")
+    """Column of origin zone ids, or LON,LAT for two columns of coordinates."""
+    destination: Column = Field(None, title="Destination zone")
+    """Column of destination zone ids, or LON,LAT for two columns of coordinates."""
+    volume: Column = Field(None, title="Volume of a flow")
+    """Column of volumes. With it a row is a flow, without it a trip."""
+    people: Column = Field(None, title="People of a flow")
+    """Column with the number of people of a flow."""
+    weight: Column = Field(None, title="Weight of a trip")
+    """Column of trip weights. They are summed into volumes and never count towards k."""
     each_row_is_a_trip: bool = False
-    """Every row is one trip, although the table has columns of numbers that are not used."""
+    """Count each row as one trip, even if the table has columns of numbers that are not used."""
     bbox: str | None = Field(None, title="Box of the trips", json_schema_extra={"metavar": "W,S,E,N"})
-    """Leave out trips that begin or end outside of this box, and zones whose center is outside; degrees."""
+    """Keep only trips that begin and end in this box, and zones with their center in it; degrees."""
     time_window: str | None = Field(None, json_schema_extra={"metavar": "FROM,TO"})
-    """Leave out trips before the first time and from the second on; local times, such as 2020-03-01,2020-03-08."""
-    hierarchy: Any = Field(None, title="Tree over the zones")
-    """Tree over the zones, for methods that generalize: ward, kd, quadtree, h3, or a table of levels, parents or nodes."""
-    partition: Any = Field(None, title="Areas that were made before")
-    """Existing areas, for the method fixed: the folder of a release, or a table of zones and their groups."""
-    min_tiles_of: str | None = Field(None, title="Tiles that count", json_schema_extra={"metavar": "COLUMN"})
-    """Tiles that count towards min_tiles: those in which this column of the zones, such as inhabitants or points of interest, is
-    above 0; or visited, for those in which a trip starts or ends."""
-    step: Annotated[str | int | None, BeforeValidator(_as_text)] = Field(None, title="Length of a time step")
-    """Length of a time step, such as 15min, 1h, 1d; all for one matrix. Default with times: 1h."""
-    fold: str | None = Field(None, title="Period to add up time steps")
-    """Add up time steps that are whole periods apart, such as 1w or 2w; people in several periods count once."""
+    """Keep only trips from the first local time on and before the second one, such as 2020-03-01,2020-03-08."""
+    hierarchy: Any = Field(None, title="Tree over the zones", json_schema_extra={"metavar": "KIND|FILE"})
+    """Tree over the zones: ward, kd, quadtree or h3, or a table of levels, parents or nodes."""
+    partition: Any = Field(None, title="Areas that were made before", json_schema_extra={"metavar": "RELEASE|FILE"})
+    """Existing areas for the method fixed: the folder of a release, or a table of zones and their groups."""
+    min_tiles_of: Column = Field(None, title="Tiles that count")
+    """Tiles that count for the smallest number of tiles: those with a value above 0 in this column of the zones, such as
+    inhabitants or points of interest; or visited, for tiles in which a trip starts or ends. [all tiles]"""
+    step: Annotated[str | int | None, BeforeValidator(_as_text)] = Field(
+        None, title="Length of a time step", json_schema_extra=DURATION
+    )
+    """Length of a time step, such as 15min, 1h or 1d; all for a single matrix. Default with times: 1h."""
+    fold: str | None = Field(None, title="Period to add up time steps", json_schema_extra=DURATION)
+    """Add up time steps that are whole periods apart, such as 1w or 2w. A person in several periods counts once."""
 
 
 FRAME_OPTIONS = ("hierarchy", "partition", "min_tiles_of", "fold")
-"""Input options about flows that are read, and not about the rows."""
+"""Input options that apply to the flows once they are read, and not to rows."""
 
 
 class TrajectoryReading(Reading):
     """Input options of trajectories."""
 
-    lat: str | None = Field(None, title="Latitude")
+    lat: Column = Field(None, title="Latitude")
     """Column of latitudes."""
-    lon: str | None = Field(None, title="Longitude")
+    lon: Column = Field(None, title="Longitude")
     """Column of longitudes."""
-    trajectory: str | None = None
-    """Column of the trajectory's id."""
+    trajectory: Column = None
+    """Column of trajectory ids."""
 
 
 class EitherReading(FlowReading, TrajectoryReading):
-    """Input options of flows or trajectories; those of the other kind are refused when the original is read."""
+    """Input options of flows or trajectories; reading refuses those of the other kind."""
 
 
 READINGS: dict[type, type[Reading]] = {Flows: FlowReading, Trajectories: TrajectoryReading}
 
 
 def looks_like_trajectories(data: Any, options: Mapping[str, Any]) -> bool:
-    """Return whether data are points of trajectories, not trips or flows; nothing but the header is read."""
+    """Return whether data are points of trajectories, not trips or flows; only the header is read."""
     if isinstance(data, Flows | Trips | Trajectories):
         return isinstance(data, Trajectories)
     of_points, of_flows = (
@@ -134,7 +136,7 @@ def read(takes: type, data: Any, options: Reading, notes: ReadNotes, *, person_i
 
 
 def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: bool) -> Flows:
-    """Read flows or trips; the tree is over what is left of the zones."""
+    """Read flows or trips; the tree is over the zones that are kept."""
     hierarchy, fold = given["hierarchy"], given.pop("fold")
     if isinstance(data, Flows):
         flows = data
@@ -148,7 +150,7 @@ def _read_flows(data: Any, given: dict[str, Any], notes: ReadNotes, person_ids: 
 
 
 def with_counted_tiles(flows: Flows, column: str | None, zones: Any, zone_id: str | None) -> Flows:
-    """Return flows with the tiles that count; `column` of the `zones` is above 0 in them, or they are visited."""
+    """Return flows with the tiles that count: those with `column` of the `zones` above 0, or those that are visited."""
     if column is None:
         return flows
     if column == VISITED:
@@ -168,5 +170,5 @@ def with_counted_tiles(flows: Flows, column: str | None, zones: Any, zone_id: st
 
 
 def with_partition(flows: Flows, partition: Any) -> Flows:
-    """Return flows with a partition of their zones that was made before; without one, unchanged."""
+    """Return flows with an existing partition of their zones; without one, unchanged."""
     return flows if partition is None else replace(flows, partition=read_partition(partition, flows.zones))

@@ -1,8 +1,7 @@
 """List methods, measures, analyses and attacks in their displayed order; find them by name or alias.
 
-Distances and aggregations of trajectories are listed in `solve`, since methods use them. Methods are listed by module, so that
-the options of a command import one method alone. Methods of other packages are found through the entry-point group
-`crowdveil.methods`.
+Distances and aggregations of trajectories are listed in `solve`, since methods use them. Methods are listed by module, and a
+command imports only its own. Other packages add methods through the entry-point group `crowdveil.methods`.
 """
 
 from __future__ import annotations
@@ -105,12 +104,12 @@ EXPERIMENTS: dict[str, str] = {
     "trajectory-recovery": "crowdveil.experiments.trajectory_recovery:ATTACK",
     "destination-belief": "crowdveil.experiments.destination_belief:ATTACK",
 }
-"""The module and the record of each attack of a paper that runs by its name alone, and not with all others."""
+"""The module and the record of each attack of a paper; `all` does not include them."""
 
 
 _Record = TypeVar("_Record")
 OTHER_NAMES: tuple[str, ...] = ("crowdveil.compat.mobidatalab.names",)
-"""Modules with the names of registered records in other software: `TABLE` has them by kind, then by our name."""
+"""Modules whose `TABLE` has names in other software, by kind and by our name."""
 
 
 def our_names(kind: str, name: str) -> tuple[str, ...]:
@@ -136,7 +135,7 @@ def all_methods() -> dict[str, Method]:
 
 
 def find_method(name: str) -> Method:
-    """Return a method by its name, its name in papers or in other software."""
+    """Return a method by its name, alias, or name in other software."""
     for ours in (name, *our_names("method", name)):
         if ours in METHODS:
             return _own_method(ours)
@@ -147,7 +146,7 @@ def find_method(name: str) -> Method:
 
 
 def default_method(data: Any, options: Mapping[str, Any]) -> Method:
-    """Return the method for data where none is named; `options` name columns of points where they have unusual names."""
+    """Return the default method for data; `options` may name its columns of points."""
     return find_method("microaggregation" if looks_like_trajectories(data, options) else "joint")
 
 
@@ -159,12 +158,12 @@ def all_measures() -> dict[str, Measure]:
 
 
 def find_measure(name: str) -> Measure:
-    """Return a measure by its name, or by its name in papers."""
+    """Return a measure by its name or symbol."""
     return find_measures(name)[0]
 
 
 def find_measures(name: str) -> tuple[Measure, ...]:
-    """Return the measures of a name, a symbol, or a name in other software, which may name several."""
+    """Return the measure with a name or symbol, or all measures with a name in other software."""
     found = [name] if name in MEASURES else our_names("measure", name)
     if found:
         return tuple(_own_measure(ours) for ours in found)
@@ -232,7 +231,7 @@ def _own_measure(name: str) -> Measure:
 
 
 def _analysis(name: str) -> Analysis:
-    """Return an analysis of ours, or of an installed package."""
+    """Return an analysis of this package, or of another installed one."""
     own = name in ANALYSES
     found: Analysis = (
         import_module(ANALYSES[name]).ANALYSIS if own else extensions.load(ANALYSIS_POINTS, name, Analysis)

@@ -1,4 +1,4 @@
-"""Provide Hypothesis strategies for zones, flows, trees and trajectories: for our tests and for those of third-party methods.
+"""Hypothesis strategies for zones, flows, trees and trajectories, for our tests and those of third-party methods.
 
 Needs hypothesis, which is not a dependency of the package. Sizes are small, shapes are edge cases: empty data, one
 row, repeated points, equal times, people with many trajectories, zones without visits.
@@ -21,7 +21,7 @@ from crowdveil.model.zones import Zones
 from crowdveil.solve.trajectory.distances import Paths
 
 Nested = Any
-"""A tile (int), or the list of the subtrees below a node."""
+"""A tile (int), or a list of subtrees."""
 
 _HOUR = 3600
 _POOL = 30
@@ -32,7 +32,7 @@ _BASE = 1_767_225_600  # 2026-01-01
 def zones(draw: st.DrawFn, min_tiles: int = 1, max_tiles: int = 12) -> Zones:
     """Draw zones with ids and centroids; several may have one position."""
     n = draw(st.integers(min_tiles, max_tiles))
-    place = st.integers(0, 9 * 9 - 1)  # one number for both coordinates: to draw numbers takes most of the time
+    place = st.integers(0, 9 * 9 - 1)  # one number for both coordinates, since drawing takes most of the time
     lat, lon = np.divmod([draw(place) for _ in range(n)], 9)
     ids = [f"z{i}" for i in draw(st.permutations(range(n)))]
     return Zones(np.array(ids, dtype=object), 2.0 + lon / 100, 48.0 + lat / 100, kind="centroids")
@@ -40,7 +40,7 @@ def zones(draw: st.DrawFn, min_tiles: int = 1, max_tiles: int = 12) -> Zones:
 
 @st.composite
 def flows(draw: st.DrawFn, max_tiles: int = 6, max_steps: int = 3, empty: bool = False) -> Flows:
-    """Draw flows of a few steps, with person ids or without; volumes are around the usual k."""
+    """Draw flows of a few time steps, with or without person ids; volumes are around the usual k."""
     tiles = draw(zones(max_tiles=max_tiles))
     n, with_people = len(tiles), draw(st.booleans())
     cell = st.integers(0, max_steps * n * n - 1)
@@ -61,7 +61,7 @@ def flows(draw: st.DrawFn, max_tiles: int = 6, max_steps: int = 3, empty: bool =
 
 @st.composite
 def trajectories(draw: st.DrawFn, max_trajectories: int = 8, max_points: int = 8, empty: bool = False) -> Trajectories:
-    """Draw trajectories with repeated positions and times, one-point ones, and people with several of them."""
+    """Draw trajectories with repeated positions and times, some with one point, and people with several trajectories."""
     m = draw(st.integers(0 if empty else 1, max_trajectories))
     lengths = [draw(st.integers(1, max_points)) for _ in range(m)]
     person = [draw(st.integers(0, max(0, m - 1))) for _ in range(m)]
@@ -84,7 +84,7 @@ def trajectories(draw: st.DrawFn, max_trajectories: int = 8, max_points: int = 8
 
 @st.composite
 def paths(draw: st.DrawFn, min_paths: int = 1, max_paths: int = 8, max_points: int = 5) -> Paths:
-    """Draw trajectories on a plane: few positions and times, so that many distances are equal; one-point ones, equal times."""
+    """Draw trajectories on a plane, with few positions and times, so that many distances are equal; some have one point."""
     n = draw(st.integers(min_paths, max_paths))
     lengths = draw(st.lists(st.integers(1, max_points), min_size=n, max_size=n))
     position, moment = st.integers(0, 5 * 5 - 1), st.integers(0, 6)
@@ -114,7 +114,7 @@ def nested_trees(draw: st.DrawFn, max_tiles: int = 12, chains: bool = False, min
 
 @st.composite
 def hierarchies(draw: st.DrawFn, max_tiles: int = 12, min_tiles: int = 1) -> Hierarchy:
-    """Draw a tree of any shape, without nodes of one child."""
+    """Draw a tree of any shape, without nodes that have one child."""
     nested = draw(nested_trees(max_tiles, min_tiles=min_tiles))
     parent, first, last, leaf_tile = (np.array(a, np.int32) for a in tree_arrays(nested))
     return Hierarchy(parent, first, last, leaf_tile, kind="random")

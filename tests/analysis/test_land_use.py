@@ -98,7 +98,7 @@ def test_groups_are_compared_with_a_known_map(tmp_path: Path) -> None:
         crowdveil.land_use(release, zones=tmp_path / "uses.csv", reference="color")
     with pytest.raises(InputError, match="column of a file of zones"):
         crowdveil.land_use(release, reference="use")
-    with pytest.raises(ParameterError, match="for land-use"):
+    with pytest.raises(ParameterError, match="only land-use"):
         crowdveil.topics(release, zones=tmp_path / "uses.csv", reference="use")
 
 

@@ -24,7 +24,7 @@ from crowdveil.guarantees import guarantee_from_manifest
 from crowdveil.guarantees.sectors import SectorGuarantee
 from crowdveil.io.sectors import read_sectors
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.runfiles.common import load
+from crowdveil.verbs.run_file import load
 
 
 def cabs(people: int = 40, points: int = 1500, far: bool = True, seed: int = 2, lat: float = 48.85) -> pa.Table:
@@ -191,7 +191,7 @@ def test_a_map_anywhere(lat: float, tmp_path: Path) -> None:
         ({"suppress": 0.7}, "suppress"),
         ({"merge_sectors": "perhaps"}, "merge_sectors"),
         ({"sides": 4}, "sides: there is no such parameter"),
-        ({"original": "cabs.csv"}, "Leave out original"),
+        ({"original": "cabs.csv"}, "neither an original nor a plot"),
         ({"output": "map.pdf"}, "Expected a folder"),
     ],
 )

@@ -86,7 +86,7 @@ def test_it_is_stated_in_the_manifest_and_on_the_first_page(tmp_path: Path) -> N
     found = crowdveil.attack("dominance", rides, tmp_path / "out", pairing=tmp_path / "pairing.csv")["dominance"]
     assert found.values["largest_person_percent"] == pytest.approx(66.67)
     assert found.values["by_chance_percent"] == pytest.approx(33.33)
-    with pytest.raises(InputError, match="Give the pairing"):
+    with pytest.raises(InputError, match="Expected the pairing"):
         crowdveil.attack("dominance", rides, tmp_path / "out")
     assert manifest["method"]["facts"]["continuity"]["links_percent"] is not None
 

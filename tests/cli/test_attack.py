@@ -122,7 +122,7 @@ def test_what_goes_wrong_is_reported(command: Any, toy: Path, flows: Path, tmp_p
         (("location", flows), "flows"),
         (("homogeneity", toy), "no manifest.json"),
         (("location", toy, "--release", flows), "it holds flows"),
-        (("location", toy, "--pairing", toy), "Give the release too"),
+        (("location", toy, "--pairing", toy), "Expected a release with the pairing"),
         (("location", toy, "--knowledge", 0), "knowledge"),
         (("frequency", toy, "--tolerance", 2), "tolerance"),
         (("location", toy, "-o", tmp_path / "x.txt"), "ends in"),
@@ -144,7 +144,7 @@ def test_units_are_what_the_release_links() -> None:
     assert after.paired and _by_id(data, after) == {0: 1, 1: 1, 2: 0}
     with pytest.raises(InputError, match="does not link"):
         crowdveil.attack("location", data, release, units="people")
-    with pytest.raises(ParameterError, match="one release alone"):
+    with pytest.raises(ParameterError, match="a single release"):
         crowdveil.attack("homogeneity", flow_release([]), release)
 
 

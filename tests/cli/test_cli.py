@@ -165,7 +165,7 @@ def test_movers_on_a_network_of_ones_own(crowdveil: Any, tmp_path: Path) -> None
     nodes.write_text("1 0 0\n2 900 0\n3 900 900\n4 5 5\n")
     roads.write_text("1 1 2 900\n2 2 3 950\n")
     code, shown, said = crowdveil("experiment", "movers", 40, "--network", nodes, roads, "-o", movers)
-    assert code == 0 and "40 movers on 3 nodes and 2 roads" in shown and "left out 1 node that no road joins" in said
+    assert code == 0 and "40 movers on 3 nodes and 2 roads" in shown and "left out 1 node that no road connects" in said
     assert len(set(pq.read_table(movers)["user_id"].to_pylist())) == 40
     before = movers.read_bytes()
     assert crowdveil("experiment", "movers", 40, "--network", nodes, roads, "-o", movers)[0] == 2

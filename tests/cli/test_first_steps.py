@@ -131,7 +131,7 @@ def test_the_first_run_says_why_it_takes_longer(
 
 def test_warmup_compiles_a_method(command: Callable[..., Any]) -> None:
     ran = command("server", "warmup", "suppression")
-    assert ran.code == 0 and "kernels of 1 method are compiled" in ran.out, ran.err
+    assert ran.code == 0 and "compiled the kernels of 1 method" in ran.out, ran.err
     assert "Did you mean suppression?" in command("server", "warmup", "supression").sentence
 
 

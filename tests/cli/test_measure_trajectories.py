@@ -136,7 +136,7 @@ def test_a_file_of_measures_that_is_wrong(command: Any, made: Path) -> None:
         ({"original_dataset": None}, "Expected original_dataset"),
         ({"more": 1}, "unknown key more"),
         ({"paired_by_id": "yes"}, "true or false"),
-        ({"Measures": []}, "differ in upper and lower case"),
+        ({"Measures": []}, "differ only in case"),
         ({"anonymized_dataset": "none.csv"}, "no such file or folder"),
     ):
         Path("wrong.json").write_text(json.dumps(PEER | changed))

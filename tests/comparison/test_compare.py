@@ -203,7 +203,7 @@ def test_the_front_is_what_nothing_else_beats_in_both(flows: Flows) -> None:
         (["joint"], {"vary": ["k=1,2"]}, "other than k"),
         (["joint"], {"sample": 0}, "sample: Expected"),
         (["joint"], {"measures": "nothing"}, "no measure"),
-        (["oigh"], {"min_trips": 10**9}, "No matrix has this number of trips"),
+        (["oigh"], {"min_trips": 10**9}, "Expected matrices with this number of trips"),
     ],
 )
 def test_what_is_wrong_is_reported(flows: Flows, arguments: list[str], options: dict[str, Any], says: str) -> None:

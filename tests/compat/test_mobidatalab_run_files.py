@@ -50,7 +50,7 @@ def test_names_match_without_case() -> None:
     assert measured.values["measures"] == ["propensity-score:tile_m=300"]
     filtering = task("filter", {"Input_filename": "a", "Methods": [{"Min_Locations": 5}]})
     assert filtering.values["filters"] == [{"min_locations": 5}]
-    with pytest.raises(ParameterError, match="differ in upper and lower case"):
+    with pytest.raises(ParameterError, match="differ only in case"):
         parts_of({"method": "SimpleGeneralization", **PLACES, "params": {"tile_size": 5, "Tile_size": 6}})
 
 

@@ -44,7 +44,7 @@ def test_the_budget_counts_what_is_missing_of_the_original() -> None:
     assert BUDGET.check_with_trajectories(_written(8), original, np.arange(8)).holds
     assert BUDGET.check_with_trajectories(_written(10), original, np.arange(10)).holds
     over = BUDGET.check_with_trajectories(_written(7), original, np.arange(7))
-    assert over.violated and over.detail == "more are suppressed."
+    assert over.violated and over.detail == "too many are suppressed."
     # Without the originals of the written ones the number alone is known.
     assert BUDGET.check_with_trajectories(_written(8), original, None).outcome == "not checked"
     assert BUDGET.check_with_trajectories(_written(7), original, None).violated
@@ -55,7 +55,7 @@ def test_one_absent_person_is_a_violation() -> None:
     """An adversary who misses a single person in a release knows that theirs is the suppressed trajectory."""
     original = _original(list(range(10)))
     one = BUDGET.check_with_trajectories(_written(9), original, np.arange(9))
-    assert one.violated and one.detail == "no more are suppressed; those of fewer than 2."
+    assert one.violated and one.detail == "no more than allowed are suppressed; they are of fewer than 2."
     twice = _original([*range(8), 8, 8])
     assert BUDGET.check_with_trajectories(_written(8), twice, np.arange(8)).violated
     counted = SuppressedTrajectories(suppress=0.2, k=2, k_unit="trajectories")
@@ -65,7 +65,7 @@ def test_one_absent_person_is_a_violation() -> None:
 @pytest.mark.parametrize("source", [np.zeros(8, np.int64), np.arange(7)])
 def test_a_source_that_is_not_one_original_each_is_a_violation(source: np.ndarray) -> None:
     finding = BUDGET.check_with_trajectories(_written(8), _original(list(range(10))), source)
-    assert finding.violated and "another number" in finding.detail
+    assert finding.violated and "number of trajectories in the files" in finding.detail
 
 
 def _walks() -> Trajectories:

@@ -125,11 +125,11 @@ def test_run_files_may_ask_for_it_and_the_screen_says_to_keep_it_secret(tmp_path
         "[parameters]\nk = 2\n"
     )
     ran = command("anonymize", "-f", run)
-    assert ran.code == 0 and "keep it secret" in ran.err and (tmp_path / "p.csv").is_file()
+    assert ran.code == 0 and "Keep it secret" in ran.err and (tmp_path / "p.csv").is_file()
     ran = command(
         "anonymize", "microaggregation", points, "--k", 2, "-o", tmp_path / "b", "--pairing", tmp_path / "b.csv"
     )
-    assert ran.code == 0 and "keep it secret" in ran.err
+    assert ran.code == 0 and "Keep it secret" in ran.err
     assert (tmp_path / "b.csv").read_bytes() == (tmp_path / "p.csv").read_bytes()
     assert (
         "No such option" in command("anonymize", "joint", points, "-o", tmp_path / "c", "--pairing", "x.csv").sentence

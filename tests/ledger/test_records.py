@@ -95,7 +95,7 @@ def test_every_record_lies_in_its_folded_flow(fold: str, first_day: str) -> None
     assert times is not None and len(times.start) == len(records.source) and found.fold == fold
     period = times.period
     assert period[0] < begin.astype(np.int64) // 1_000_000 + 86400 and period[1] - period[0] > 23 * 86400
-    with pytest.raises(ParameterError, match="by their time steps"):
+    with pytest.raises(ParameterError, match="got matrices or flows in memory"):
         read_records(flows, reading, flows, None, KEY)
 
 
@@ -121,7 +121,7 @@ def test_flows_with_volumes_are_records_too() -> None:
 
 def test_counts_of_people_without_their_ids_are_refused() -> None:
     table = pa.table({"origin": ["a"], "destination": ["b"], "volume": [15], "people": [12]})
-    with pytest.raises(InputError, match="people of different flows may be the same"):
+    with pytest.raises(InputError, match="people of several flows may be the same"):
         records_of(table)
 
 

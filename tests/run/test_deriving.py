@@ -152,7 +152,7 @@ def test_what_cannot_be_derived(trips: Path, groups: Path, tmp_path: Path) -> No
         crowdveil.derive(tmp_path / "hours", tmp_path / "same")
     groups.write_text("zone,group\nz0,north\n")
     ledger = crowdveil.ledger_init(tmp_path / "ledger")
-    with pytest.raises(InputError, match="not in the ledger"):
+    with pytest.raises(InputError, match="in the ledger, which lacks it"):
         crowdveil.derive(tmp_path / "hours", tmp_path / "out", step="1d", ledger=ledger)
     crowdveil.anonymize(
         trips,

@@ -188,7 +188,7 @@ def test_private_files_are_not_made_on_a_server(
 ) -> None:
     line = ["anonymize", "swapmob", there / "cabs.csv", "-o", tmp_path / "out", "--server", on_server.url]
     ran = command(*line, "--pairing", tmp_path / "kept.csv")
-    assert ran.code == 2 and "It is for a run on this machine" in ran.sentence
+    assert ran.code == 2 and "this option is for runs on this machine" in ran.sentence
     with on_server.client() as anna:
         answer = post(anna, "/methods/swapmob/jobs", {"data": ("a.csv", cabs())}, {"pairing": "x.csv"})
         assert answer.status_code == 422 and answer.json()["error"]["message"].startswith("pairing: there is no such")

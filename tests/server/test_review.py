@@ -182,7 +182,7 @@ def test_from_the_command_line(
         return command("server", "review", *args)
 
     ran = anna("anonymize", "simple-generalization", tmp_path / "cabs.csv", "-o", tmp_path / "out")
-    assert ran.code == 2 and "the job is done and awaiting review" in ran.err and not (tmp_path / "out").exists()
+    assert ran.code == 2 and "the job is done and awaits review" in ran.err and not (tmp_path / "out").exists()
     listed = rita("list").out
     job = listed.partition(":")[0]
     assert listed.startswith(f"{job}: anonymize simple-generalization of anna, done 20")

@@ -122,7 +122,7 @@ def test_heat_maps_are_audited_too(town: Town) -> None:
     assert town.run("anna", {"min_k": 5}, path, cells)["state"] == "done"
     assert [entry.kind for entry in entries(town.ledger("buses"))] == ["locations"]
     one = post(town.tokens["anna"], path, {"data": ("cabs.csv", cells)}, {"format": "png"})
-    assert one.status_code == 422 and "recorded with its manifest" in one.json()["error"]["message"]
+    assert one.status_code == 422 and "needs its manifest" in one.json()["error"]["message"]
 
 
 def test_the_commands_of_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,8 @@ from crowdveil.compat.mobidatalab.runfiles import task_of
 from crowdveil.reading import READINGS
 from crowdveil.registry import find_method
 from crowdveil.run.options import RunOptions
-from crowdveil.runfiles.common import load
 from crowdveil.verbs.base import Task
+from crowdveil.verbs.run_file import load
 from crowdveil.verbs.table import VERBS
 
 

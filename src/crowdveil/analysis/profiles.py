@@ -63,7 +63,7 @@ class ProfileParams(Params):
 
     period: Period = "week"
     """Period of the profiles: the 168 hours of a week, or the 24 of a day."""
-    select: str | None = None
+    select: str | None = Field(None, json_schema_extra={"metavar": "LIST"})
     """Only these zones and pairs, separated by commas: 74, or 74:75 for trips from 74 to 75. Default: all zones."""
     pairs: int = Field(0, ge=0)
     """Number of pairs of zones to add, the largest ones of the release."""

@@ -101,11 +101,11 @@ class HeatMapParams(Params):
     merge_sectors: bool = True
     """Merge a sector of too few people with an adjacent one."""
     split_n_locations: int | None = None
-    """Maximum locations of a sector that is not divided, at least min_k. Default: min_k."""
+    """Divide sectors with more locations than this. Default, and least value: the minimum group size."""
     halve_long: bool = True
-    """Halve sectors that are longer than wide if the halves have min_k people; otherwise merged sectors get long."""
+    """Halve sectors that are longer than wide if both halves have enough people; otherwise merged sectors get long."""
     suppress: float = Field(0.01, ge=0, le=0.5)
-    """Maximum share of a sector's locations to suppress, in quarters with fewer than min_k people, to divide it."""
+    """Maximum share of a sector's locations to suppress in order to divide it: those in quarters with too few people."""
 
     @field_validator("split_n_locations")
     @classmethod

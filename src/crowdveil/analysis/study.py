@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import shapely
+from pydantic import Field
 
 from crowdveil.errors import InputError, Option, Text, counted
 from crowdveil.io.geojson import read_outlines
@@ -31,7 +32,7 @@ from crowdveil.model.projection import centroids
 from crowdveil.model.release import NOT_GIVEN, PUBLISHED, FlowRelease
 from crowdveil.model.tessellation import grid_over, grid_zones, h3_cover, h3_zones
 from crowdveil.model.zones import Zones
-from crowdveil.params import Params
+from crowdveil.params import Column, Params
 from crowdveil.solve.od.overlaps import Shares, in_own_tiles, in_zones, overlaps, tile_trips
 
 AREA, RELEASE = "area", "release"
@@ -41,22 +42,22 @@ AREA, RELEASE = "area", "release"
 class StudyReading(Params):
     """Input options of analyses of a release."""
 
-    zones: Any = None
+    zones: Any = Field(None, json_schema_extra={"metavar": "FILE"})
     """File of the zones of the release, for their outlines: a release has only those of its areas."""
-    zone_id: str | None = None
+    zone_id: Column = None
     """Column of the ids of these zones. Default: that of the release."""
-    to_zones: Any = None
+    to_zones: Any = Field(None, json_schema_extra={"metavar": "ZONES"})
     """Target zones: a file, such as GeoJSON, GeoPackage or GeoParquet of polygons; or grid:500m or h3:8, over the whole map.
     Default: the release's own tiles."""
-    to_zone_id: str | None = None
+    to_zone_id: Column = None
     """Column of the ids of the target zones."""
     weight: Any = None
-    """Share of an area's volume that each of its tiles gets: by area (surface), a column of --zones such as population, a table
+    """Share of an area's volume that each of its tiles gets: by area (surface), a column of the zones such as population, a table
     of tiles, or release (trips of tiles in the release). Default: equal shares."""
-    weight_column: str | None = None
+    weight_column: Column = None
     """Column of the weights in a table with several."""
-    reference: str | None = None
-    """For land-use: column of the target zones, or of --zones, with the known class of each zone, to compare the groups with."""
+    reference: Column = None
+    """For land-use: column of the target zones, or of the zones, with the known class of each zone, to compare groups with."""
 
 
 @dataclass(frozen=True, eq=False)

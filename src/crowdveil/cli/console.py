@@ -11,7 +11,7 @@ from crowdveil.kernels._jit import compiled_before
 
 
 def show_notes(notes: ReadNotes) -> None:
-    """Print what was guessed and what was left out to standard error; warnings are highlighted."""
+    """Print notes to standard error, with warnings highlighted."""
     warnings = notes.warnings()
     for sentence in warnings:
         click.echo(click.style(f"warning: {sentence}", fg="yellow", bold=True), err=True)
@@ -19,7 +19,7 @@ def show_notes(notes: ReadNotes) -> None:
 
 
 def show_if_compiling() -> None:
-    """Tell a person at a terminal why the first run takes longer."""
+    """Explain at a terminal why the first run takes longer."""
     if sys.stderr.isatty() and not compiled_before():
         show_sentences(["Compiling for this machine, once after each update. This takes up to two minutes."])
 

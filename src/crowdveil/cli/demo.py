@@ -1,4 +1,4 @@
-"""`crowdveil demo`: a complete run on synthetic data, in a few seconds."""
+"""`crowdveil demo`: run everything on synthetic data in a few seconds."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def command(output: str, seed: int, overwrite: bool) -> None:
         click.echo(f"\n{what:<14} {out / where}: verified, method {result.manifest['method']['name']}")
         for line in result.cost:
             click.echo(f"  {line}")
-    said = tally([(finding.outcome, finding.with_original) for _, finding in checked], FROM_FILES)
-    click.echo(f"\n{said}. Check again: crowdveil verify {out / 'flows'}")
+    verdict = tally([(finding.outcome, finding.with_original) for _, finding in checked], FROM_FILES)
+    click.echo(f"\n{verdict}. Check again: crowdveil verify {out / 'flows'}")
     click.echo(f"Look at it: {out / 'flows' / 'report.html'} and {out / 'trajectories' / 'report.html'}")
 
 

@@ -21,13 +21,13 @@ from crowdveil.io.written_release import REPORT_FILE
 from crowdveil.params import no_such_parameter
 from crowdveil.reading import Reading
 from crowdveil.run.filters import filter_names, find_filter
-from crowdveil.runfiles.common import load
 from crowdveil.verbs.base import InputFile, Task, Verb
+from crowdveil.verbs.run_file import load
 
 RUN_FILES = ("anonymize", "analyze", "measure", "filter")
 """Verbs that take a run file with -f."""
 BY_DATA = "auto"
-"""The command of a group without a name before the input."""
+"""The command that chooses a name by the data."""
 OUTPUT = ("format", "export", "report", "title", "purpose", "recipient", "pairing", "plot", "as_json", "overwrite")
 RUN = ("attack", "seed", "ledger", "keep_unchanged", "independent", "engine", "master", "table", "server", "detach",
        "source")  # fmt: skip
@@ -42,7 +42,7 @@ def draw(verb: Verb) -> click.Command:
 
 
 class VerbGroup(click.Group):
-    """The commands of a verb, by name; or a run file. Without a name the data decide, where the verb can tell."""
+    """The commands of a verb by name, or a run file. Without a name, the data choose one if the verb allows it."""
 
     def __init__(self, verb: Verb) -> None:
         files = [_RUN_FILE, _OVERWRITE, *server_options(verb)] if verb.verb in RUN_FILES else []
@@ -57,7 +57,7 @@ class VerbGroup(click.Group):
         return self.verb.names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
-        """Make the command of a name or an alias."""
+        """Build the command of a name or an alias."""
         try:
             return _command(self.verb, cmd_name)
         except ParameterError as error:
@@ -69,14 +69,14 @@ class VerbGroup(click.Group):
             raise click.UsageError(str(error), ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; without a name before the input, the data decide."""
+        """Read the arguments; without a name before the input, the data choose one."""
         of_the_group = not args or {"-h", "--help"} & set(args[:1]) or {"-f", "--file"} & set(args)
         if self.verb.usual and not of_the_group and self._is_input(args[0]):
             args = [BY_DATA, *args]
         return super().parse_args(ctx, args)
 
     def _is_input(self, argument: str) -> bool:
-        """Return whether the first argument is an option or a file, and not a name."""
+        """Return whether the first argument is an option or a file, not a name."""
         named = argument in self.verb.names()
         return not named and (argument.startswith("-") or bool(Path(argument).suffix) or Path(argument).exists())
 
@@ -94,7 +94,7 @@ class VerbGroup(click.Group):
             raise click.UsageError(f"Give options after {ctx.invoked_subcommand}, not before it.", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show the names without making their commands."""
+        """Write the names without building their commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.verb.about(name)["summary"]) for name in self.verb.names()])
 
@@ -145,7 +145,7 @@ def _file_param(file: InputFile) -> click.Parameter:
 
 
 def _filter_options() -> list[click.Parameter]:
-    """Return an option for each filter; they are gathered in the order that they stand on the command line."""
+    """Return an option for each filter; their values are collected in the order of the command line."""
 
     def collect(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> None:
         for value in values:
@@ -189,7 +189,7 @@ def read_run_file(verb: Verb, path: Path) -> Task:
 
 
 def _need(verb: Verb, name: str, files: dict[str, Any], output: Any) -> None:
-    """Raise unless the required files and the output are named."""
+    """Raise if a required file or output is missing."""
     for file in verb.files(name):
         if file.required and not files.get(file.role):
             other = ", or a run file with -f" if verb.verb in RUN_FILES else ""
@@ -206,7 +206,7 @@ def _words(metavar: str) -> str:
 
 
 def perform(verb: Verb, task: Task, server: RemoteTarget | None = None, *, as_json: bool = False) -> None:
-    """Run a task, here or on a server, and print what it found and where it was written."""
+    """Run a task here or on a server, and print its outcome and the written files."""
     models = (*verb.options(task.name), *verb.local(task.name), *verb.remote(task.name))
     for option in task.values:
         if not any(option in model.model_fields for model in models):

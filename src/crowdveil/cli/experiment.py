@@ -1,4 +1,4 @@
-"""`crowdveil experiment`: the data and figures of experiments in papers, for those who repeat them."""
+"""`crowdveil experiment`: repeat the experiments of papers, with their data and figures."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace files tha
 _SHARED: list[click.Parameter] = [
     click.Argument(["zones"]),
     click.Option(["-o", "--output"], required=True, metavar="FILE", help="Zones to write: .geojson."),
-    click.Option(["--zone-id"], metavar="COLUMN", help="Column of the zones' ids."),
+    click.Option(["--zone-id"], metavar="COLUMN", help="Column of zone ids."),
     click.Option(["--trips"], metavar="FILE", help="Trips or flows between these zones, by their ids."),
     click.Option(["--trips-out"], metavar="FILE", help="Trips or flows to write: .csv or .parquet. Not anonymized."),
-    click.Option(["--origin"], metavar="COLUMN", help="Column of the origin's zone id."),
-    click.Option(["--destination"], metavar="COLUMN", help="Column of the destination's zone id."),
-    click.Option(["--volume"], metavar="COLUMN", help="Column of volumes; with it a row is a flow, without it a trip."),
+    click.Option(["--origin"], metavar="COLUMN", help="Column of origin zone ids."),
+    click.Option(["--destination"], metavar="COLUMN", help="Column of destination zone ids."),
+    click.Option(["--volume"], metavar="COLUMN", help="Column of volumes. With it a row is a flow, without it a trip."),
     click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
 ]
 
@@ -78,7 +78,7 @@ def command() -> None:
 @command.command(params=[*_SHARED])
 @click.option("--bbox", metavar="W,S,E,N", help="Keep zones whose center is in this box; degrees.")
 @click.option(
-    "--keep", type=click.IntRange(min=1), metavar="N", help="Keep this many zones, the outermost on one side."
+    "--keep", type=click.IntRange(min=1), metavar="N", help="Number of zones to keep, the outermost on one side."
 )
 @click.option("--side", type=click.Choice(SIDES), default="west", show_default=True, help="The side, with --keep.")
 def crop(zones: str, bbox: str | None, keep: int | None, side: Any, **values: Any) -> None:
@@ -95,10 +95,10 @@ def crop(zones: str, bbox: str | None, keep: int | None, side: Any, **values: An
 
 @command.command(params=[*_SHARED])
 @click.option("--shares", default=_SHARES, show_default=True, metavar="S,S,...",
-              help="Shares of the parts of a zone in its trips; as many parts as shares.")  # fmt: skip
+              help="Share of a zone's trips in each of its parts; there are as many parts as shares.")  # fmt: skip
 @click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of the random parts of trips.")
 def split(zones: str, shares: str, seed: int, **values: Any) -> None:
-    """Split each zone into parts of equal area, and draw the parts that each trip begins and ends in.
+    """Split each zone into parts of equal area, and draw at random where in them each trip begins and ends.
 
     \b
     Examples:
@@ -122,11 +122,13 @@ def _edit(
     overwrite: bool,
     **columns: str | None,
 ) -> None:
-    """Edit zones, and trips if they are given; nothing is written unless both can be."""
+    """Edit zones, and trips if there are some; nothing is written unless both can be written."""
     if (trips is None) != (trips_out is None):
-        raise click.UsageError("--trips and --trips-out come together: what to read, and where to write it.")
+        raise click.UsageError(
+            "Expected --trips and --trips-out together: a file to read and one to write. Give both or neither."
+        )
     if Path(output).suffix.lower() not in (".geojson", ".json"):
-        raise OutputError(output, "Expected a name that ends in .geojson.")
+        raise OutputError(output, "Expected a name that ends in .geojson. Change it.")
     targets = [Path(output), *([] if trips_out is None else [Path(trips_out)])]
     for path in targets:
         check_file(path.absolute(), overwrite=overwrite)
@@ -148,9 +150,9 @@ def _edit(
 _TRAFFIC: list[tuple[str, str, str]] = [
     ("classes", "N", "Classes of movers, each half as fast as the one before."),
     ("external-classes", "N", "Classes of external objects, which slow movers down around them."),
-    ("per-stamp", "N", "Movers that appear at each time-stamp."),
-    ("external-per-stamp", "N", "External objects that appear at each time-stamp."),
-    ("lifespan", "N", "Time-stamps at which a mover is seen at most."),
+    ("per-stamp", "N", "Movers that appear at each time stamp."),
+    ("external-per-stamp", "N", "External objects that appear at each time stamp."),
+    ("lifespan", "N", "Largest number of time stamps of a mover."),
     ("speed", "X", "Divisor of the width and height of the network: the larger, the slower."),
     ("report", "N", "Probability, in thousandths, to report the position at a time stamp."),
 ]
@@ -158,8 +160,8 @@ _PLACE: list[tuple[str, str, str]] = [
     ("lon", "DEGREES", "Longitude of the middle of the network."),
     ("lat", "DEGREES", "Latitude of the middle of the network."),
     ("unit-m", "X", "Meters of one unit of the network."),
-    ("start", "TIME", "First time-stamp, a date or a time in UTC."),
-    ("step-s", "N", "Seconds between time-stamps."),
+    ("start", "TIME", "First time stamp, a date or a time in UTC."),
+    ("step-s", "N", "Seconds between time stamps."),
 ]
 
 
@@ -180,7 +182,7 @@ def _fields(of: Any, options: list[tuple[str, str, str]]) -> list[click.Paramete
         ),
         click.Option(
             ["--length"], type=float, metavar="X",
-            help="How far movers want to go on average, in units. [0.4 × (width + height)]",
+            help="Mean length of a trip, in units of the network. [0.4 × (width + height)]",
         ),
         *_fields(Traffic(), _TRAFFIC), *_fields(NetworkPlacement(), _PLACE), _SEED, _TABLE, _OVERWRITE,
     ]
@@ -200,7 +202,8 @@ def movers(
     roads = street_grid(seed) if network is None else read_network(*network)
     if network is not None and roads.left_out:
         click.echo(
-            f"note: left out {counted(roads.left_out, 'node')} that no road joins to the largest part.", err=True
+            f"note: left out {counted(roads.left_out, 'node')} that no road connects to the largest component.",
+            err=True,
         )
     with (
         progress_bar("making movers") as (progress, _),

@@ -1,4 +1,4 @@
-"""`crowdveil hierarchy`: make a tree over zones, or check one."""
+"""`crowdveil hierarchy`: build a tree over zones, or check one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from crowdveil.io.zones import read_zones
 @click.argument("zones")
 @click.option("--hierarchy", "kind", default="ward", metavar="KIND|FILE",
               help="ward, kd, quadtree, h3, or a table of levels, parents or nodes. [default ward]")  # fmt: skip
-@click.option("--zone-id", metavar="COLUMN", help="Column of the zones' ids.")
+@click.option("--zone-id", metavar="COLUMN", help="Column of zone ids.")
 @click.option(
     "-o", "--output", metavar="FILE", help="Table to write, .csv or .parquet; without it the tree is only checked."
 )
 @click.option("--overwrite", is_flag=True, help="Replace the file if it exists.")
 def command(zones: str, kind: str, zone_id: str | None, output: str | None, overwrite: bool) -> None:
-    """Make a tree over zones, say what it looks like, and write it as a table of nodes, which --hierarchy reads.
+    """Build a tree over zones, print its size and depth, and write it as a table of nodes for --hierarchy.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`crowdveil ledger`: a confidential ledger of releases, against which new ones are audited."""
+"""`crowdveil ledger`: audit new releases against earlier ones in a confidential ledger."""
 
 from __future__ import annotations
 
@@ -18,23 +18,21 @@ from crowdveil.run.ledgers import Checked, add_release, check_release
 
 _FOLDER = click.argument("ledger", type=click.Path(path_type=Path), metavar="LEDGER")
 _RELEASE = click.argument("release", type=click.Path(path_type=Path), metavar="OUT")
-_ORIGINAL = click.option(
-    "--original", metavar="FILE", help="The trips, flows or trajectories that the release was made from."
-)
+_ORIGINAL = click.option("--original", metavar="FILE", help="The trips, flows or trajectories behind the release.")
 
 _INDEPENDENT = click.option(
     "--independent",
     is_flag=True,
-    help="State that records that differ from those of earlier releases of the same period are other trips.",
+    help="State that new records in the period of an earlier release are other trips.",
 )
 
 
 @click.group()
 def command() -> None:
-    """Audit releases against earlier ones of the same data: no group of fewer than k may be derived by subtraction.
+    """Audit releases against earlier ones of the same data: subtraction must not reveal a group of fewer than k.
 
-    A ledger is a folder for one source of data. It holds keyed hashes of the records behind each release, and is confidential:
-    keep it where the data are. Runs with --ledger audit their release before it is published, and add it.
+    A ledger is a folder for one source of data. It holds keyed hashes of the records behind each release and is confidential:
+    keep it with the data. Runs with --ledger audit their release before it is published, and add it.
 
     \b
     Examples:
@@ -52,16 +50,16 @@ def command() -> None:
 @command.command("init")
 @_FOLDER
 def init(ledger: Path) -> None:
-    """Make an empty ledger in a new folder, which only its owner can read."""
+    """Create an empty ledger in a new folder that only its owner can read."""
     create_ledger(ledger)
-    click.echo(f"{ledger}: a ledger without entries; confidential, do not publish it")
+    click.echo(f"{ledger}: empty ledger created. It is confidential: do not publish it.")
 
 
 @command.command("list")
 @_FOLDER
 @click.option("--json", "as_json", is_flag=True, help="Print the entries as JSON.")
 def list_entries(ledger: Path, as_json: bool) -> None:
-    """List the entries: release, method, k, period, state, and how each was audited."""
+    """List the entries with release, method, k, period, state and audit."""
     opened = Ledger(ledger)
     click.echo(json.dumps(entry_rows(opened), indent=2) if as_json else "\n".join(entry_lines(opened)))
 
@@ -74,8 +72,8 @@ def list_entries(ledger: Path, as_json: bool) -> None:
 def check(ledger: Path, release: Path, original: str | None, independent: bool, **values: Any) -> None:
     """Audit a release or a heat map against the ledger without adding it.
 
-    The original is read as it was for the release; only files, such as zones, must be given again. Exit code 0 if no group of
-    fewer than k can be derived, 1 otherwise.
+    The original is read with the options of the release; only files, such as zones, must be named again. Exit code 0 if no
+    group of fewer than k can be derived, 1 otherwise.
     """
     reading = given(EitherReading, values)
     found = check_release(release, Ledger(ledger), original, reading, independent=independent)
@@ -88,18 +86,20 @@ def check(ledger: Path, release: Path, original: str | None, independent: bool, 
 @_FOLDER
 @_RELEASE
 @_ORIGINAL
-@click.option("--published", is_flag=True, help="The release is public already: add it whatever the audit finds.")
+@click.option(
+    "--published", is_flag=True, help="Add the release whatever the audit finds, because it is already public."
+)
 @_INDEPENDENT
 def add(ledger: Path, release: Path, original: str | None, published: bool, independent: bool, **values: Any) -> None:
-    """Audit a release or a heat map, and add it to the ledger; refuse it if a group of fewer than k can be derived."""
+    """Audit a release or a heat map, and add it to the ledger unless a group of fewer than k can be derived."""
     reading = given(EitherReading, values)
     found = add_release(release, Ledger(ledger), original, reading, published=published, independent=independent)
     _show(release, found)
 
 
 def _show(release: Path, found: Checked) -> None:
-    became = "" if found.entry is None else f"entry {found.entry}"
-    click.echo(f"{release}: {became or ('passed' if found.passed else 'refused')}")
+    verdict = "passed" if found.passed else "refused"
+    click.echo(f"{release}: {verdict if found.entry is None else f'entry {found.entry}'}")
     for line in found.lines:
         click.echo(f"  {line}")
 
@@ -108,25 +108,23 @@ def _show(release: Path, found: Checked) -> None:
 @_FOLDER
 @click.argument("entry", required=False, type=int, metavar="[ENTRY]")
 def explain_entry(ledger: Path, entry: int | None) -> None:
-    """Show what the audit of an entry found; without one, of the last refused release: rows, subtraction, size of the set."""
+    """Explain the audit of an entry, or of the last refused release: rows, subtraction and size of the set."""
     click.echo("\n".join(explain(Ledger(ledger), entry)))
 
 
 @command.command("verify")
 @_FOLDER
-@click.option(
-    "--last", metavar="HASH", help="Last hash of an earlier check: shows whether lines were removed at the end."
-)
+@click.option("--last", metavar="HASH", help="Last hash of an earlier check, to detect lines removed at the end.")
 def verify(ledger: Path, last: str | None) -> None:
-    """Check that no line and no file of the ledger was changed or removed."""
+    """Check that no line or file of the ledger was changed or removed."""
     click.echo("\n".join(verify_ledger(Ledger(ledger), last)))
 
 
 @command.command("retire")
 @_FOLDER
 @click.argument("entry", type=int, metavar="ENTRY")
-@click.option("--reason", required=True, metavar="TEXT", help="Why nobody has the release; kept in the ledger.")
+@click.option("--reason", required=True, metavar="TEXT", help="Reason why nobody has the release; kept in the ledger.")
 def retire_entry(ledger: Path, entry: int, reason: str) -> None:
-    """Leave an entry out of later audits. Only for a release that nobody received: what was published stays known."""
+    """Leave an entry out of later audits. Only for a release that nobody received; published data stay known."""
     retire(Ledger(ledger), entry, reason)
-    click.echo(f"entry {entry}: retired, later releases are not audited against it")
+    click.echo(f"entry {entry}: retired; later releases are not audited against it")

@@ -1,4 +1,4 @@
-"""The command `crowdveil`: a list of commands, each loaded when it is called."""
+"""The command `crowdveil`: a list of commands, each loaded on demand."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from crowdveil.errors import NO_MEMORY, CrowdveilError, MissingExtraError, as_co
 from crowdveil.version import __version__
 
 COMMANDS = {
-    "demo": "Make a synthetic city, anonymize it, verify it.",
-    "anonymize": "Anonymize trips, flows or trajectories with a method.",
+    "demo": "Make a synthetic city, anonymize it and verify the result.",
+    "anonymize": "Anonymize trips, flows or trajectories.",
     "verify": "Check a release from its files alone.",
-    "derive": "Derive a coarser release from a published one, by adding up its rows.",
+    "derive": "Derive a coarser release from a published one by adding up its rows.",
     "ledger": "Audit releases against earlier ones of the same data, in a confidential ledger.",
-    "report": "Write the report of a release again, one HTML file.",
+    "report": "Rewrite the report of a release, one HTML file.",
     "plot": "Draw maps, matrices, losses, trajectories and trees, as PNG or SVG.",
-    "measure": "Measure what a release lost of the original flows or trajectories.",
-    "attack": "Estimate the re-identification risk of trajectories, before and after, or of flows.",
+    "measure": "Measure the information loss of a release of flows or trajectories.",
+    "attack": "Estimate the re-identification risk of trajectories, before and after anonymization, or of flows.",
     "describe": "Describe OD matrices: size, density, and the share that is already k-anonymous.",
     "compare": "Run methods with several parameters side by side, and publish nothing.",
-    "analyze": "Analyze a release, or draw a heat map of trajectories that can be published.",
+    "analyze": "Analyze a release of flows, or draw a heat map of trajectories for publication.",
     "methods": "List the methods, or describe one.",
-    "flows": "Turn trips to OD flows, or flows from one format to another.",
+    "flows": "Turn trips into OD flows, or convert flows to another format.",
     "trips": "Find trips in trajectories or records of calls.",
     "filter": "Leave out trajectories: too short, too fast, outside a box or a time window.",
-    "hierarchy": "Make a tree over zones.",
-    "server": "Run jobs for others over HTTP, and work with a server: tokens, jobs, reviews, audit log.",
-    "synth": "Make a synthetic city: trips or trajectories.",
-    "experiment": "Make the data and figures of experiments in papers.",
+    "hierarchy": "Build a tree over zones, or check one.",
+    "server": "Run the service, and manage its tokens, jobs, reviews and audit log.",
+    "synth": "Make trips or trajectories of a synthetic city.",
+    "experiment": "Repeat experiments of papers: their data and figures.",
 }
-"""What each command does."""
+"""The commands and their summaries."""
 VERBS = ("anonymize", "verify", "derive", "report", "plot", "measure", "attack", "describe", "compare", "analyze", "flows",
          "trips", "filter")  # fmt: skip
 """The commands that are drawn from records."""
 
 ALIASES = {"measures": "measure", "analysis": "analyze", "anonymise": "anonymize", "analyse": "analyze"}
-"""Names of commands in mdl-anonymizer, and British spellings; --help does not list them."""
+"""Names of commands in mdl-anonymizer, and British spellings, which --help does not list."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of a full disk or an exceeded quota."""
 
@@ -62,7 +62,7 @@ class StoppedError(CrowdveilError):
 
 
 def load_command(name: str) -> click.Command:
-    """Draw the command of a verb from its record, or import one that stands in a module of its own."""
+    """Draw the command of a verb from its record, or import a command from its module."""
     if name in VERBS:
         from crowdveil.cli.draw import draw  # here, since `--help` does not need it
 
@@ -74,7 +74,7 @@ def load_command(name: str) -> click.Command:
 
 
 class Commands(click.Group):
-    """A group whose commands are modules that are imported when they are needed."""
+    """A group of commands, each imported on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the help."""
@@ -92,7 +92,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the arguments; name the nearest one where there is none."""
+        """Find the command of the arguments; if there is none, suggest the nearest name."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             for near in get_close_matches(name, COMMANDS, n=1, cutoff=0.7):
@@ -100,7 +100,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Report an interrupt here, since click would put an empty line before the sentence."""
+        """Run the command. Handle an interrupt here, since click would print an empty line first."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -119,7 +119,7 @@ def _show_version(ctx: click.Context, _option: Any, wanted: bool) -> None:
 
 
 def _set_threads(_ctx: click.Context, _option: Any, threads: int | None) -> None:
-    """Set the number of threads before a library starts its own."""
+    """Set the number of threads before any library starts some."""
     if threads is not None:
         from crowdveil.engine.threads import VARIABLE, environment_for
 
@@ -133,7 +133,7 @@ def _set_threads(_ctx: click.Context, _option: Any, threads: int | None) -> None
 )
 @click.option(
     "--threads", type=click.IntRange(1, 4096), expose_value=False, callback=_set_threads, metavar="N",
-    help="Threads to compute on. [CROWDVEIL_THREADS, or the processors that this process may use]",
+    help="Number of threads. [CROWDVEIL_THREADS, or the processors available to this process]",
 )  # fmt: skip
 def cli() -> None:
     """Anonymize mobility data for publication: OD matrices and trajectories.
@@ -171,7 +171,7 @@ def _main() -> None:
     except (click.Abort, KeyboardInterrupt):
         raise StoppedError(SENTENCE) from None
     except BrokenPipeError:
-        # The reader of our output closed it, as `head` does: no message can reach it.
+        # The reader closed the pipe, as `head` does, so no message can reach it.
         _drop_output()
         sys.exit(2)
     except MemoryError:
@@ -184,7 +184,7 @@ def _main() -> None:
             _stop(str(MissingExtraError(missing, EXTRAS[missing], "this command")), MissingExtraError.exit_code)
         if isinstance(error, OSError) and error.filename is None and error.errno in FULL:
             _drop_output()
-            _stop("What is printed cannot be written: its disk is full. Free space, or send it elsewhere.", 2)
+            _stop("Cannot write the output: the disk is full. Free space, or redirect the output.", 2)
         if os.environ.get("CROWDVEIL_DEBUG"):
             raise
         _stop(
@@ -194,7 +194,7 @@ def _main() -> None:
 
 
 def _drop_output() -> None:
-    """Drop what is printed and not written yet: Python would try once more at its end, and fail again."""
+    """Drop unwritten output, which Python would try to write again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

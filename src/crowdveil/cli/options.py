@@ -15,7 +15,7 @@ _METAVARS = {"text": "TEXT", "share": "SHARE", "int": "N", "float": "X"}
 
 
 class Number(click.ParamType[Any]):
-    """A number; other text is left to the parameter's model, which refuses it in its own words."""
+    """A number; the parameter's model rejects any other text."""
 
     name = "number"
 
@@ -56,7 +56,7 @@ class GroupedCommand(click.Command):
                     formatter.write_dl(rows)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; a further file is probably that of the zones."""
+        """Read the arguments; a further file is probably one of zones."""
         ctx.allow_extra_args = True
         super().parse_args(ctx, args)
         if ctx.args:
@@ -68,7 +68,7 @@ class GroupedCommand(click.Command):
 
 
 def options_of(*models: type[Params], without: Iterable[str] = ()) -> list[click.Option]:
-    """Return an option for each parameter of models, once for each name, but for those in `without`."""
+    """Return an option for each parameter of models, once for each name, except those in `without`."""
     drawn = {row.name: _option(row) for model in reversed(models) for row in rows(model)}
     names = dict.fromkeys(name for model in models for name in model.model_fields)
     return [drawn[name] for name in names if name not in without]
@@ -76,11 +76,7 @@ def options_of(*models: type[Params], without: Iterable[str] = ()) -> list[click
 
 def _option(row: Row) -> click.Option:
     """Return an option without a default: the model has it."""
-    notes = [row.unit, row.bounds]
-    if row.default not in (None, False, "", ()):
-        shown = ",".join(map(str, row.default)) if isinstance(row.default, list) else row.default
-        notes.append(f"default {f'{100 * row.default:g}%' if row.kind == 'share' else shown}")
-    listed = "; ".join(note for note in notes if note)
+    listed = "; ".join(note for note in (row.unit, row.bounds, _default(row)) if note)
     text = f"{row.help} [{listed}]" if listed else row.help
     if row.kind == "bool":
         name = f"{row.option}/--no-{row.option[2:]}" if row.default is True else row.option
@@ -92,6 +88,19 @@ def _option(row: Row) -> click.Option:
     )
 
 
+def _default(row: Row) -> str:
+    """Return the default in words; "" where there is none to show."""
+    if row.default in (None, False, "", ()):
+        return ""
+    if row.default is True:
+        return "on by default"
+    if row.kind == "share":
+        return f"default {100 * row.default:g}%"
+    if isinstance(row.default, list):
+        return f"default {','.join(map(str, row.default))}"
+    return f"default {row.default:g}" if isinstance(row.default, float) else f"default {row.default}"
+
+
 def given(params: type[Params], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a model's parameters that the user gave; the rest keep their defaults."""
+    """Return the parameters of a model that the user gave; the others keep their defaults."""
     return {row.name: values[row.name] for row in rows(params) if values.get(row.name) is not None}

@@ -1,4 +1,4 @@
-"""Run tasks on a server: send them as jobs, follow these, and put their results in place."""
+"""Run tasks on a server: send them as jobs, follow these, and save their results."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from crowdveil.server.client import Remote, remote, with_paths
 from crowdveil.verbs.base import ALL_FILES, Outcome, SourceOptions, Task, Verb
 
 LARGEST = 1 << 50
-"""No limit of size for a result: the server has one."""
+"""Practically no limit for the size of a result; the server has one."""
 
 
 def server_options(verb: Verb, name: str | None = None) -> list[click.Option]:
-    """Return `--server` and `--detach` where servers run the verb, and `--source` where its result is audited there."""
+    """Return `--server` and `--detach` if servers run the verb, and `--source` if they audit its results."""
     if not verb.collection:
         return []
     options = [
         click.Option(["--server"], envvar="CROWDVEIL_SERVER", metavar="URL",
-                     help="Run it on this server, with the token in CROWDVEIL_TOKEN. [CROWDVEIL_SERVER]"),
-        click.Option(["--detach"], is_flag=True, help="With --server: print the job's id and leave; see crowdveil server jobs."),
+                     help="Run on this server, with the token in CROWDVEIL_TOKEN. [CROWDVEIL_SERVER]"),
+        click.Option(["--detach"], is_flag=True, help="With --server: print the job id and exit; see crowdveil server jobs."),
     ]  # fmt: skip
     if name is not None and any(issubclass(model, SourceOptions) for model in verb.remote(name)):
         options.append(
             click.Option(["--source"], metavar="NAME",
-                         help="With --server: source of the data, whose ledger on the server the result is audited against. "
+                         help="With --server: source of the data; the result is audited against its ledger on the server. "
                          "[that of the token]")
         )  # fmt: skip
     return options
@@ -51,25 +51,25 @@ def server_options(verb: Verb, name: str | None = None) -> list[click.Option]:
 
 @dataclass(frozen=True)
 class RemoteTarget:
-    """A server to run tasks on, and whether to leave after sending."""
+    """A server to run tasks on, and whether to exit after sending."""
 
     server: Remote
     detach: bool
 
 
 def remote_target(values: dict[str, Any]) -> RemoteTarget | None:
-    """Return the server that a command runs on, None for this machine; remove its options from `values`."""
+    """Return the server of a command, None for this machine; remove its options from `values`."""
     url, detach = values.pop("server", None), values.pop("detach", False)
     if url:
         return RemoteTarget(remote(url), bool(detach))
-    for option, given in (("detach", detach), ("source", values.get("source"))):
-        if given:
-            raise ParameterError(Option(option), Text("Expected a server with it, got none. Name one with {server}."))
+    for option, value in (("detach", detach), ("source", values.get("source"))):
+        if value:
+            raise ParameterError(Option(option), Text("Expected a server, got none. Name one with {server}."))
     return None
 
 
 def send(target: RemoteTarget, verb: Verb, task: Task, *, as_json: bool = False) -> Outcome | None:
-    """Run a task as a job, and put its result in place; return None if the job is detached."""
+    """Run a task as a job and save its result; return None if the job is detached."""
     values, files = _sent(verb, task)
     output = verb.output(task.name)
     if output.form is not None:
@@ -77,7 +77,9 @@ def send(target: RemoteTarget, verb: Verb, task: Task, *, as_json: bool = False)
         if as_json and values["format"] != "json":
             raise ParameterError(
                 Option("json"),
-                Text("a server makes one form of a result. Give {json} or another form with {output}, not both."),
+                Text(
+                    "Expected one format of the result, got two. Give {json} or another format with {output}, not both."
+                ),
             )
     if task.plot is not None:
         values["plot"] = True
@@ -102,7 +104,7 @@ def send(target: RemoteTarget, verb: Verb, task: Task, *, as_json: bool = False)
         job = server.start(verb.collection, task.name, values, ready, progress)
         if target.detach:
             click.echo(job["id"])
-            show_sentences([f"the job is queued; fetch its result with crowdveil server jobs {job['id']} -o OUT."])
+            show_sentences([f"the job is queued. Fetch its result with crowdveil server jobs {job['id']} -o OUT."])
             return None
         job = server.follow(job["id"], progress, stage)
         if as_json or task.output is not None or task.plot is not None:
@@ -113,18 +115,21 @@ def send(target: RemoteTarget, verb: Verb, task: Task, *, as_json: bool = False)
 
 
 def _sent(verb: Verb, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split a task into the parameters and the files of a job; refuse what stays on this machine."""
+    """Split a task into the parameters and files of a job; reject those for this machine alone."""
     fields = {name for model in verb.models(task.name) for name in model.model_fields}
     roles = {file.role: file for file in verb.files(task.name)}
     for option in task.values:
         if option not in fields:
-            raise ParameterError(Option(option), "It is for a run on this machine. Omit it, or run without a server.")
+            raise ParameterError(
+                Option(option), "this option is for runs on this machine. Omit it, or run without a server."
+            )
     files: dict[str, Any] = {}
-    for role, given in task.files.items():
-        several = list(given) if isinstance(given, tuple) else [given]
+    for role, value in task.files.items():
+        several = list(value) if isinstance(value, tuple) else [value]
         if not roles[role].sent or len(several) > 1:
             raise ParameterError(
-                Option(role), "A server takes one file of each kind. Give fewer, or run without a server."
+                Option(role),
+                "Expected one file of each kind for a server, got several. Give one, or run without a server.",
             )
         files[role] = several[0]
     values = dict(task.values)
@@ -139,7 +144,7 @@ def _sent(verb: Verb, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _check_targets(verb: Verb, task: Task) -> None:
-    """Raise unless results can be written, before anything is sent."""
+    """Raise before sending anything if results cannot be written."""
     output = verb.output(task.name)
     if task.plot is not None:
         check_picture(task.plot)
@@ -157,7 +162,7 @@ def _check_targets(verb: Verb, task: Task) -> None:
 
 
 def fetched(server: Remote, job: dict[str, Any], done: Callable[[dict[str, Any], Path], None], progress: Any) -> None:
-    """Fetch a result to a temporary file, and hand it over."""
+    """Fetch a result to a temporary file, and pass it on."""
     refuse_unapproved(job)
     with scratch_folder() as folder:
         result = Path(folder) / "result"
@@ -166,30 +171,32 @@ def fetched(server: Remote, job: dict[str, Any], done: Callable[[dict[str, Any],
 
 
 def refuse_unapproved(job: dict[str, Any]) -> None:
-    """Raise where a result must be approved by another first, or was rejected."""
+    """Raise if a result awaits review or was rejected."""
     review = job.get("review") or {}
     if review.get("state") == "awaiting":
         raise ParameterError(
-            "the job is done and awaiting review; when another token has approved it, fetch it with crowdveil server jobs "
+            "the job is done and awaits review. When another token has approved it, fetch it with crowdveil server jobs "
             f"{job['id']} -o OUT."
         )
     if review.get("state") == "rejected":
-        raise ParameterError(f"the result was rejected in its review{_comment(review)}. Run it again otherwise.")
+        raise ParameterError(
+            f"the result was rejected in its review{_comment(review)}. Change the parameters and run it again."
+        )
 
 
 def _comment(review: dict[str, Any]) -> str:
-    """Return the comment of a review, as a part of a sentence."""
-    said = " ".join(str(review.get("comment") or "").split()).rstrip(".")
-    return f" ({said})" if said else ""
+    """Return the comment of a review in parentheses, "" if there is none."""
+    comment = " ".join(str(review.get("comment") or "").split()).rstrip(".")
+    return f" ({comment})" if comment else ""
 
 
 @contextmanager
 def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
-    """Yield files as they are, and folders packed."""
+    """Yield files, and folders as zip files."""
     with scratch_folder() as folder:
         ready: dict[str, Path] = {}
-        for field, given in files.items():
-            path = Path(given)
+        for field, file in files.items():
+            path = Path(file)
             if path.is_dir():
                 packed = Path(folder) / f"{field}.zip"
                 archive.pack(path, packed)
@@ -199,18 +206,18 @@ def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
 
 
 def unpack(packed: Path, folder: Path) -> None:
-    """Unpack a result of any size: the server has a limit."""
+    """Unpack a result of any size."""
     archive.unpack(packed, folder, LARGEST)
 
 
 def put_file(result: Path, target: Path, *, overwrite: bool) -> None:
-    """Put a result in place: all of it or nothing."""
+    """Save a result, completely or not at all."""
     with new_file(target, overwrite=overwrite) as file:
         shutil.copyfile(result, file)
 
 
 def put_files(packed: Path, targets: Mapping[str, str | Path | None], *, overwrite: bool) -> Path:
-    """Put files of a zip file in place where they are wanted; the first of them as it was unpacked."""
+    """Save files of a zip file to their targets, and return the first unpacked one."""
     unpacked = packed.with_name("unpacked")
     unpack(packed, unpacked)
     for made, target in targets.items():
@@ -220,7 +227,7 @@ def put_files(packed: Path, targets: Mapping[str, str | Path | None], *, overwri
 
 
 def put_folder(packed: Path, target: Path, *, overwrite: bool, mark_file: str) -> None:
-    """Unpack a result into a folder: all of it or nothing. A release and a heat map are verified from their files before."""
+    """Unpack a result into a folder, completely or not at all. Releases and heat maps are verified first."""
     with new_folder(target, overwrite=overwrite, mark_file=mark_file) as folder:
         unpack(packed, folder)
         if mark_file == MANIFEST_FILE or is_heat_map(folder):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,19 +15,27 @@ from typing import Any
 import click
 
 from crowdveil.cli import server_jobs
+from crowdveil.cli.demo import make_city
 from crowdveil.cli.options import given, options_of
-from crowdveil.cli.warmup import command as warmup
+from crowdveil.engine.progress import progress_bar
+from crowdveil.errors import InputError, counted
 from crowdveil.io.atomic import new_file
+from crowdveil.methods.base import Method
+from crowdveil.model.flows import Flows
 from crowdveil.params import Params
+from crowdveil.registry import all_methods, find_method
+from crowdveil.run import pipeline
 from crowdveil.server.settings import SCOPES, USUAL, Limits, Place, Settings, WorkerSettings, variable
 
 _SCOPES = ", ".join(f"{name} ({does})" for name, does in SCOPES.items())
-ONCE = "note: this token is not shown again; hand it over by a safe way."
+ONCE = "note: this token is not shown again. Hand it over safely."
+TILES, PEOPLE, TRIPS, TRAJECTORIES = 36, 300, 3_000, 120
+"""The size of the city on which `warmup` runs methods."""
 
 
 @click.group()
 def command() -> None:
-    """Run the service, make its tokens, and work with its jobs and reviews.
+    """Run the service, and manage its tokens, jobs and reviews.
 
     \b
     Examples:
@@ -35,11 +45,8 @@ def command() -> None:
     """
 
 
-command.add_command(warmup, "warmup")
-
-
 def settings_options(model: type[Params]) -> list[click.Option]:
-    """Return the options of settings; each has a variable of the environment too."""
+    """Return the options of settings, each with its environment variable."""
     options = options_of(model)
     for option in options:
         option.envvar = variable(str(option.name))
@@ -48,10 +55,10 @@ def settings_options(model: type[Params]) -> list[click.Option]:
 
 @command.command("start", params=settings_options(Settings))
 def start(**values: Any) -> None:
-    """Run jobs for others: an API over HTTP, a page, a queue, and workers, with nothing else to install.
+    """Start the service: an HTTP API, a web page, a queue and workers, with nothing else to install.
 
-    The first start prints a token. Make others with crowdveil server token create NAME, and put a proxy with TLS in front of
-    an address that other machines reach. Limits are those of tokens that have none of their own.
+    The first start prints a token. Create others with crowdveil server token create NAME. Put a proxy with TLS in front of an
+    address that other machines can reach. Limits apply to tokens without limits of their own.
 
     \b
     Examples:
@@ -68,19 +75,19 @@ def start(**values: Any) -> None:
 def make_app() -> Any:
     """Return the service as an ASGI app for any server: `uvicorn --factory crowdveil.cli.server:make_app`.
 
-    Its settings are those of the environment. Jobs are run by `crowdveil server worker`.
+    It reads its settings from the environment. `crowdveil server worker` runs the jobs.
     """
     from crowdveil.server.serve import start_app
     from crowdveil.server.workers.sandbox import check_confinement
 
     named = {name: os.environ.get(variable(name)) for name in Settings.model_fields}
-    check_confinement(local=False)  # which address the server listens on is not known here
+    check_confinement(local=False)  # the address of the server is not known here
     _, app = start_app(Settings.checked({n: v for n, v in named.items() if v}), [_mobidatalab_routes()])
     return app
 
 
 def _mobidatalab_routes() -> Callable[[Any], None]:
-    """Return what adds the routes of mdl-anonymizer."""
+    """Return the function that adds the routes of mdl-anonymizer."""
     from crowdveil.compat.mobidatalab.routes import add_routes
 
     return add_routes
@@ -88,9 +95,9 @@ def _mobidatalab_routes() -> Callable[[Any], None]:
 
 @command.command("worker", params=settings_options(WorkerSettings))
 def worker(**values: Any) -> None:
-    """Run jobs of a service that has its queue in PostgreSQL; any number of these, on any number of machines.
+    """Run jobs of a service with a queue in PostgreSQL; start any number of workers on any number of machines.
 
-    All machines share the data directory (NFS or the like). A worker that is stopped puts its jobs back into the queue.
+    All machines share the data directory, by NFS for example. A worker that is stopped requeues its jobs.
 
     \b
     Example:
@@ -114,13 +121,50 @@ def worker(**values: Any) -> None:
         supervisor.stop()
 
 
+@command.command("warmup")
+@click.argument("methods", nargs=-1, metavar="[METHOD]...")
+def warmup(methods: tuple[str, ...]) -> None:
+    """Compile the kernels of all methods, or of those that are named, before the first run.
+
+    Each method runs on a small synthetic city, and only its compiled kernels are kept. This takes a few minutes after an
+    installation or an update, and later seconds.
+
+    \b
+    Examples:
+      crowdveil server warmup joint suppression
+      crowdveil server warmup
+    """
+    chosen = [find_method(name) for name in methods] or list(all_methods().values())
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="crowdveil-warmup-") as scratch, progress_bar() as (_, stage):
+        folder = Path(scratch)
+        make_city(folder, 0, TILES, PEOPLE, TRIPS, TRAJECTORIES, 1)
+        for number, method in enumerate(chosen, 1):
+            stage(f"compiling {method.name} ({number} of {len(chosen)})")
+            _run_on(method, folder)
+    done = counted(len(chosen), "method")
+    click.echo(f"compiled the kernels of {done} ({time.perf_counter() - start:.0f} s)")
+
+
+def _run_on(method: Method, folder: Path) -> None:
+    """Run a method on the small city. One that cannot use this data compiles its kernels in its first run."""
+    of_flows = method.takes is Flows
+    data = folder / ("trips.parquet" if of_flows else "trajectories.parquet")
+    reading: dict[str, Any] = {"zones": folder / "zones.geojson", "tz": "UTC"} if of_flows else {}
+    parameters = {"k": 3} if "k" in method.params.model_fields else {}
+    try:
+        pipeline.run(pipeline.Request(method.name, data, folder / method.name, parameters, reading))
+    except InputError:
+        return
+
+
 @command.command("audit", params=settings_options(Place))
-@click.option("--since", type=click.DateTime(), metavar="DATE", help="Only lines from this time (UTC) on. [all]")
+@click.option("--since", type=click.DateTime(), metavar="DATE", help="Only lines from this time on (UTC). [all]")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="File to write. [standard output]"
 )
 def audit(since: datetime | None, output: Path | None, **values: Any) -> None:
-    """Export the audit log as JSON lines: time, who (a token's id and name), what, and job; nothing of the data.
+    """Export the audit log as JSON lines: time, id and name of the token, action, and job; no data.
 
     \b
     Example:
@@ -144,7 +188,7 @@ def audit(since: datetime | None, output: Path | None, **values: Any) -> None:
 
 @command.group("token")
 def token() -> None:
-    """Make and revoke the tokens that people use the service with.
+    """Create, list and revoke the tokens of the service's users.
 
     \b
     Examples:
@@ -159,12 +203,12 @@ def token() -> None:
 
 @token.command("create", params=[*options_of(Limits), *settings_options(Place)])
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(list(SCOPES)), metavar="SCOPE",
-              help=f"What it may do; several of: {_SCOPES}. [{' and '.join(USUAL)}]")  # fmt: skip
+              help=f"What the token may do; can be repeated. {_SCOPES}. [{' and '.join(USUAL)}]")  # fmt: skip
 @click.option("--expires", metavar="TIME", help="Lifetime, such as 90d, 12h or 4w. [until revoked]")
-@click.option("--jobs-of", metavar="NAME", help="Work on the jobs of this other token, in place of jobs of its own.")
+@click.option("--jobs-of", metavar="NAME", help="Work on the jobs of this other token, instead of its own jobs.")
 @click.option("--source", "sources", multiple=True, metavar="NAME",
-              help="Source of its data: every release of flows and heat map is audited against the ledger of the source, in "
-              "the data directory. Several may be given; a job then names one.")  # fmt: skip
+              help="Source of its data: releases of flows and heat maps are audited against the ledger of this source in the "
+              "data directory. Can be repeated; a job then names one.")  # fmt: skip
 @click.argument("name")
 def create_token(
     name: str,
@@ -174,7 +218,7 @@ def create_token(
     sources: tuple[str, ...],
     **values: Any,
 ) -> None:
-    """Make a token, and show it this once: only a hash of it is kept.
+    """Create a token and show it once; the server keeps only a hash.
 
     \b
     Examples:
@@ -200,7 +244,7 @@ def create_token(
 
 @token.command("list", params=settings_options(Place))
 def list_tokens(**where: Any) -> None:
-    """List tokens: scopes, when they were made and last used, when they expire, and what is particular to them."""
+    """List tokens with their scopes, limits, and times of creation, last use and expiry."""
     from crowdveil.server.service import open_to_read
 
     with open_to_read(Place.checked(given(Place, where))) as service:
@@ -211,7 +255,7 @@ def list_tokens(**where: Any) -> None:
 
 
 def _phrases(row: dict[str, Any], names: dict[str, str]) -> list[str]:
-    """Return what is known of a token, as short phrases."""
+    """Describe a token in short phrases."""
     found = [f"may {' and '.join(row['scopes'].split())}", f"made {_day(row['created'])}"]
     found.append("never used" if row["last_used"] is None else f"last used {_day(row['last_used'])}")
     for what in ("expires", "revoked"):
@@ -227,7 +271,7 @@ def _phrases(row: dict[str, Any], names: dict[str, str]) -> list[str]:
 @token.command("revoke", params=settings_options(Place))
 @click.argument("name")
 def revoke_token(name: str, **where: Any) -> None:
-    """Revoke a token: it is refused from the next request on."""
+    """Revoke a token: the server rejects it from the next request on."""
     from crowdveil.server.service import open_service
 
     with open_service(Settings.checked(given(Place, where))) as service:

@@ -23,12 +23,12 @@ _server_option = click.option(
 
 @click.command()
 @click.argument("task", metavar="[ID]", required=False)
-@click.option("-o", "--output", metavar="OUT", help="Wait for its end, and write the result here: a folder or a file.")
+@click.option("-o", "--output", metavar="OUT", help="Wait for the job, and write its result to this folder or file.")
 @click.option("--overwrite", is_flag=True, help="Replace what exists.")
-@click.option("--cancel", is_flag=True, help="Cancel it, and remove its files.")
+@click.option("--cancel", is_flag=True, help="Cancel the job, and remove its files.")
 @_server_option
 def jobs(task: str | None, output: str | None, overwrite: bool, cancel: bool, server: str) -> None:
-    """List your jobs on a server; or show how far one is, fetch its result, or cancel it.
+    """List your jobs on a server; or show the progress of one, fetch its result, or cancel it.
 
     \b
     Examples:
@@ -40,12 +40,12 @@ def jobs(task: str | None, output: str | None, overwrite: bool, cancel: bool, se
     client = remote(server)
     if task is None:
         if cancel or output is not None:
-            raise ParameterError("Expected the id of a job. Name it.")
+            raise ParameterError("Expected the id of a job, got none. Name it.")
         for job in client.jobs():
             click.echo(_lines_of(job)[0])
     elif cancel:
         if output is not None:
-            raise ParameterError(Option("cancel"), "a job that is ended has no result. Leave out -o.")
+            raise ParameterError(Option("cancel"), "a cancelled job has no result. Leave out -o.")
         click.echo(f"{task}: {client.cancel(task)['state']}")
     elif output is None:
         click.echo("\n".join(_lines_of(client.job(task))))
@@ -94,7 +94,7 @@ def _lines_of(job: dict[str, Any]) -> list[str]:
 
 @click.group()
 def review() -> None:
-    """Approve or reject results of others, with a token that has the scope review (in CROWDVEIL_TOKEN).
+    """Approve or reject results of others, with a token in CROWDVEIL_TOKEN that has the scope review.
 
     \b
     Examples:
@@ -119,12 +119,10 @@ def list_reviews(server: str) -> None:
 @review.command("report")
 @_server_option
 @click.argument("task", metavar="ID")
-@click.option(
-    "-o", "--output", required=True, metavar="FILE", help="Where the report is written: a page, or the manifest."
-)
+@click.option("-o", "--output", required=True, metavar="FILE", help="File to write: a page, or the manifest.")
 @click.option("--overwrite", is_flag=True, help="Replace what exists.")
 def fetch_report(task: str, output: str, overwrite: bool, server: str) -> None:
-    """Fetch the report that is to be approved."""
+    """Fetch the report of a result that awaits review."""
     target = Path(output)
     with remote(server).review_report(task) as answer, new_file(target, overwrite=overwrite) as file:
         file.write_bytes(answer.read())
@@ -141,5 +139,5 @@ def _add_decision(verb: str, done: str, text: str) -> None:
         click.echo(f"{task}: {done}")
 
 
-_add_decision("approve", "approved", "Approve a result: its submitter can fetch it from now on. This cannot be undone.")
-_add_decision("reject", "rejected", "Reject a result, so that it cannot be fetched. This cannot be undone.")
+_add_decision("approve", "approved", "Approve a result, so that its submitter can fetch it. This cannot be undone.")
+_add_decision("reject", "rejected", "Reject a result, so that nobody can fetch it. This cannot be undone.")

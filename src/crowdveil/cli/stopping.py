@@ -1,7 +1,7 @@
 """End a command soon after Ctrl-C or SIGTERM.
 
-Python acts on a signal in the main thread alone, and only when that is not in compiled code. So long kernels run in other threads
-while the main thread waits (see `crowdveil.engine.local`), and a command leaves them behind when it ends.
+Python handles signals only in the main thread, and not in compiled code. Long kernels therefore run in other threads, while the
+main thread waits (see `crowdveil.engine.local`), and a command that is stopped does not wait for them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class Signals:
 
     @property
     def code(self) -> int:
-        """Return the exit code that shells give a command that a signal ended: 130 or 143."""
+        """Return the exit code of shells for a command that a signal ended: 130 or 143."""
         return 128 + self.number
 
     def interrupt(self, number: int, _frame: Any) -> None:
-        """Handle SIGTERM as Ctrl-C is handled."""
+        """Handle SIGTERM like Ctrl-C."""
         self.number = number
         raise KeyboardInterrupt
 
 
 @contextmanager
 def interrupt_on_sigterm() -> Iterator[Signals]:
-    """Let SIGTERM interrupt a command as Ctrl-C does."""
+    """Let SIGTERM interrupt a command like Ctrl-C."""
     signals = Signals()
     before = signal.signal(signal.SIGTERM, signals.interrupt)
     try:
@@ -47,7 +47,7 @@ def interrupt_on_sigterm() -> Iterator[Signals]:
 
 
 def leave_kernels(number: int, sentence: str) -> None:
-    """End the process by a signal if kernels are still running: a usual end would take away the machine code that they run."""
+    """End the process by a signal if kernels are running: a normal exit would unload their machine code."""
     if not kernels_running():
         return
     remove_unfinished()

@@ -1,4 +1,4 @@
-"""`crowdveil synth`: trips and trajectories of a synthetic city, of any size, for trials, tests and benchmarks."""
+"""`crowdveil synth`: make trips and trajectories of a synthetic city, for trials, tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SEED = click.Option(["--seed"], default=0, show_default=True, metavar="N", help
 _OUTPUT = click.Option(["-o", "--output"], required=True, metavar="FILE", help="File to write: .parquet or .csv.")
 _OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace files that exist.")
 _SHARED = [
-    click.Option(["--tiles"], default=2500, show_default=True, metavar="N", help="Tiles of 500 m that the city has."),
-    click.Option(["--people"], default=100_000, show_default=True, metavar="N", help="People who live there."),
-    click.Option(["--days"], default=7, show_default=True, metavar="N", help="Days that are covered."),
+    click.Option(["--tiles"], default=2500, show_default=True, metavar="N", help="Number of tiles, of 500 m each."),
+    click.Option(["--people"], default=100_000, show_default=True, metavar="N", help="Number of inhabitants."),
+    click.Option(["--days"], default=7, show_default=True, metavar="N", help="Number of days."),
     click.Option(["--start"], default="2026-03-02", show_default=True, metavar="DATE", help="First day."),
     _SEED,
     click.Option(["--zones-out"], metavar="FILE", help="Also write the city's zones, as GeoJSON."),
@@ -46,7 +46,7 @@ def _make(write: Any, n: int, what: str, values: dict[str, Any]) -> None:
 
 @click.group()
 def command() -> None:
-    """Make a synthetic city: trips or trajectories, of any size, the same for the same seed.
+    """Make trips or trajectories of a synthetic city of any size; the same seed gives the same data.
 
     \b
     Examples:
@@ -57,11 +57,11 @@ def command() -> None:
 
 @command.command(params=[click.Argument(["trips"], type=int), *_SHARED])
 def trips(trips: int, **values: Any) -> None:
-    """Make trips with people and times: user_id, departure, origin, destination."""
+    """Make trips with the columns user_id, departure, origin and destination."""
     _make(write_trips, trips, "trips", values)
 
 
 @command.command(params=[click.Argument(["trajectories"], type=int), *_SHARED])
 def trajectories(trajectories: int, **values: Any) -> None:
-    """Make drives along streets with the noise of GPS: lat, lon, timestamp, trajectory_id, user_id."""
+    """Make noisy GPS tracks along streets, with the columns lat, lon, timestamp, trajectory_id and user_id."""
     _make(write_trajectories, trajectories, "trajectories", values)

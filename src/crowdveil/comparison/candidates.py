@@ -1,4 +1,4 @@
-"""Methods with the parameters that a comparison runs them with."""
+"""The methods of a comparison with their parameters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS: dict[type, tuple[str, type[Release]]] = {
 }
 """The name of a method's input, and the type of its release."""
 DYADIC_TILES = 1000
-"""Largest map on which dyadic splits run without being named: they take very long on larger maps."""
+"""Largest number of tiles for dyadic splits by default: they take very long on larger maps."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Candidate:
     label
         The method as it was named, such as `joint:splits=dyadic`.
     varied
-        The parameters that a comparison varies, with their values for this candidate.
+        The varied parameters of the comparison, with their values for this candidate.
     """
 
     label: str
@@ -66,16 +66,18 @@ class Candidate:
 
     @property
     def suppress(self) -> str | None:
-        """The suppression budget as it is given: "10%" or "500trips"; None if the method has none."""
+        """The suppression budget as text, "10%" or "500trips"; None if the method has none."""
         budget = getattr(self.params, "suppress", None)
         return f"{100 * budget:g}%" if isinstance(budget, float) else budget
 
     def run(self, data: Flows | Trajectories, seed: int, progress: Progress = no_progress) -> Any:
-        """Run the method and return the release, which is not written."""
+        """Run the method and return the release, without writing it."""
         kind, wanted = KINDS[self.method.takes]
         release = self.method.run(data, self.params, np.random.default_rng(seed), progress)
         if not isinstance(release, wanted):
-            raise ParameterError(self.method.name, f"Expected a method that releases {kind}. Name another method.")
+            raise ParameterError(
+                self.method.name, f"Expected a release of {kind} from the method, got another. Name another method."
+            )
         return release
 
 
@@ -84,7 +86,9 @@ def kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
     if names is None:
         return otherwise
     if not names:
-        raise ParameterError(Option("methods"), "Expected at least one method. Omit the option to run all of them.")
+        raise ParameterError(
+            Option("methods"), "Expected at least one method, got none. Omit the option to run all of them."
+        )
     first, *others = [find_method(named_parameters(name, "joint:splits=dyadic")[0]) for name in names]
     for other in others:
         if other.takes is not first.takes:
@@ -97,7 +101,7 @@ def kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
 
 
 def all_names(takes: type, tiles: int = 0) -> list[str]:
-    """Return all methods for a type of input; dyadic splits as well, except on large maps."""
+    """Return all methods for a type of input, and dyadic splits except on large maps."""
     names = [name for name, method in all_methods().items() if method.takes is takes]
     if "joint" in names and tiles <= DYADIC_TILES:
         names.insert(names.index("joint") + 1, "joint:splits=dyadic")
@@ -105,9 +109,9 @@ def all_names(takes: type, tiles: int = 0) -> list[str]:
 
 
 def combinations(names: Sequence[str], values: Mapping[str, Sequence[Any]], varied: Sequence[str]) -> list[Candidate]:
-    """Return each method once for each combination of the values of the parameters that it has.
+    """Return the methods with each combination of values of their parameters.
 
-    A parameter that is given with the name of a method stays as it is.
+    A parameter in the name of a method is not varied.
     """
     made: dict[tuple[str, Params], Candidate] = {}
     used = set[str]()
@@ -121,7 +125,7 @@ def combinations(names: Sequence[str], values: Mapping[str, Sequence[Any]], vari
             made.setdefault((candidate.label, candidate.params), candidate)
     for parameter in [each for each in values if each not in used]:
         option = Option(parameter) if parameter in ("k", "suppress") else Option("vary")
-        raise ParameterError(option, f"No compared method has the parameter {parameter}. Leave it out.")
+        raise ParameterError(option, f"Expected a parameter of a compared method, got {parameter}. Leave it out.")
     return list(made.values())
 
 
@@ -133,7 +137,8 @@ def varied_values(given: Mapping[str, Any] | Sequence[str] | None) -> dict[str, 
         listed = list(values) if isinstance(values, list | tuple) else [values]
         if not name or not listed or name in ("k", "suppress"):
             raise ParameterError(
-                Option("vary"), "Expected a parameter other than k and suppress with its values, as in v_target=40,80."
+                Option("vary"),
+                "Expected a parameter with values, as in v_target=40,80, and not k or suppress. Change it.",
             )
         found[name.replace("-", "_")] = list(dict.fromkeys(listed))
     return found

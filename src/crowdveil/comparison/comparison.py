@@ -25,7 +25,7 @@ MARK_FILE = "CONFIDENTIAL.txt"
 ALL_INPUTS = "all inputs"
 TOTAL_SECONDS = "total-seconds"
 ACCEPTABLE = 2
-"""Maximum factor of the error that a larger k or a smaller budget may cost."""
+"""Largest factor of the error for a larger k or a smaller budget."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,11 +39,11 @@ class Comparison(TableProperty):
     columns
         The measures.
     left_out
-        Why combinations or measures are missing, by label.
+        Reasons for missing combinations or measures, by label.
     caption
-        What the numbers are means of.
+        A description of the samples behind the numbers.
     joined
-        Whether the inputs have a row over all of them: those of different data, not one with several zones.
+        Whether there is a row over all inputs, because they are different data and not one input with several zones.
     """
 
     runs: tuple[Run, ...]
@@ -54,7 +54,7 @@ class Comparison(TableProperty):
 
     @cached_property
     def rows(self) -> tuple[Run, ...]:
-        """The runs, and where inputs are joined each method on all of them: its values are those of all matrices."""
+        """The runs and, if inputs are joined, each method on all matrices of all inputs."""
         inputs = {run.input for run in self.runs}
         if not self.joined or len(inputs) < 2:
             return self.runs
@@ -106,7 +106,7 @@ class Comparison(TableProperty):
         return list(dict.fromkeys(name for run in self.runs for name in run.varied))
 
     def lines(self) -> list[str]:
-        """Return a text with a line for each combination and a column for each measure; with a row over all, the total time."""
+        """Return a text with a line for each combination, a column for each measure and, with joined inputs, the total time."""
         settings: dict[str, list[Any]] = {
             "input": [run.input for run in self.rows],
             "k": [run.k for run in self.rows],
@@ -132,14 +132,14 @@ class Comparison(TableProperty):
 
     @property
     def criterion(self) -> Column:
-        """The measure that a recommendation weighs: Ḡ; E for a method without a budget; otherwise the first one."""
+        """The measure of a recommendation: Ḡ, or E for a method without a budget, or else the first one."""
         by_key = {column.key: column for column in self.columns}
         wanted = "E" if all(run.suppress is None for run in self.runs) else "Ḡ"
         return by_key.get(wanted, self.columns[0])
 
     @property
     def recommended(self) -> Run | None:
-        """The run that `recommend` chooses among those of one method on one input; None if there is no choice."""
+        """The choice of `recommend` among the runs of one method on one input; None if there is no choice."""
         if len({(run.method, run.input) for run in self.runs}) > 1 or len(self.runs) < 2:
             return None
         key = self.criterion.key
@@ -161,7 +161,7 @@ class Comparison(TableProperty):
         measure = self.criterion
         return (
             f"Take {given} ({measure.title} {_shown(best.mean(measure.key), measure)}): the largest k and the smallest "
-            f"budget with which {measure.title} is at most twice that of the smallest k and of the largest budget."
+            f"budget with {measure.title} at most twice that of the smallest k and of the largest budget."
         )
 
     def omissions(self, naming: Naming) -> list[str]:

@@ -23,9 +23,9 @@ from crowdveil.model.tabular import TableProperty, align_rows
 
 K = (6, 10)
 COARSER = (1, 2, 4, 8, 16, 24)
-"""Numbers of time steps, or sizes of areas in tiles, that are tried together."""
+"""Numbers of time steps, or of tiles of an area, to try."""
 ENOUGH = 0.5
-"""Share of the trips in flows of k that a suggested step or area size reaches."""
+"""Share of the trips in flows of k that a suggestion must reach."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class Coarser:
     what
         "time steps" or "tiles".
     joined
-        How many are joined, at most.
+        Largest number of joined ones.
     shares
         The share for each k.
     exact
-        Whether the shares are exact; otherwise they are upper bounds, since joined flows may have people in common.
+        Whether the shares are exact; otherwise they are upper bounds, since joined flows may share people.
     """
 
     what: str
@@ -52,7 +52,7 @@ class Coarser:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Description(TableProperty):
-    """Figures of OD matrices.
+    """Numbers that describe OD matrices.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Description(TableProperty):
     k
         The values of k, rising.
     coarser
-        What joining time steps or tiles would give.
+        Shares with joined time steps or tiles.
     suggestion
-        A sentence on k and the budget; "" if none was made.
+        A sentence on k and the budget; "" if there is none.
     """
 
     flows: Flows
@@ -73,7 +73,7 @@ class Description(TableProperty):
 
     @property
     def by_step(self) -> dict[str, Floats]:
-        """Return the figures of each time step: flows, trips, density, and shares of flows and trips at or above each k."""
+        """Return the numbers of each time step: flows, trips, density, and shares of flows and trips at or above each k."""
         flows = self.flows
         rows, trips = np.diff(flows.offsets), flows.trips_by_step
         found: dict[str, Floats] = {
@@ -89,7 +89,7 @@ class Description(TableProperty):
 
     @property
     def pooled(self) -> dict[str, float]:
-        """Return the figures of all time steps together: the shares of all flows and of all trips."""
+        """Return the numbers of all time steps together, with shares of all flows and of all trips."""
         flows, total = self.flows, max(self.flows.total, 1)
         found = {"flows": float(len(flows)), "trips": float(flows.total)}
         found["density"] = len(flows) / max(flows.steps * len(flows.zones) ** 2, 1)
@@ -103,9 +103,9 @@ class Description(TableProperty):
         """Return the description as text, with parameters named as `naming` says."""
         flows, mean, pooled = self.flows, {n: float(v.mean()) for n, v in self.by_step.items()}, self.pooled
         used = len(np.union1d(flows.origin, flows.destination))
-        people = "not known; k counts trips" if flows.k_unit == "trips" else f"{flows.distinct_people or 0:,}"
+        people = "unknown; k counts trips" if flows.k_unit == "trips" else f"{flows.distinct_people or 0:,}"
         if flows.k_unit == "people" and flows.distinct_people is None:
-            people = "not known in all, but in each flow"
+            people = "unknown in total, known for each flow"
         rows = [["", "all", "mean of time steps"]]
         rows.append(["flows", f"{len(flows):,}", f"{mean['flows']:,.1f}"])
         rows.append(["trips", f"{flows.total:,}", f"{mean['trips']:,.1f}"])
@@ -185,11 +185,11 @@ class Description(TableProperty):
         return pa.table({"t": pa.array(step_times(self.flows, as_text=True), pa.string()), **self.by_step})
 
     def write(self, path: Path) -> None:
-        """Write everything as .json, or the figures of each time step as .csv or .parquet."""
+        """Write everything as .json, or the numbers of each time step as .csv or .parquet."""
         write_json_or_table(self.as_json, lambda: self.table, path)
 
     def plot(self, path: Path) -> None:
-        """Draw the share of flows and of trips in flows of at least k, by k and by time step if there are several, as a PNG."""
+        """Draw the share of flows and of trips in flows of at least k as a PNG, by k and, if there are several, by time step."""
         several = self.flows.steps > 1
         figure = new_figure(10 if several else 5.4, 4.4)
         left, *right = np.atleast_1d(figure.subplots(1, 1 + several))
@@ -222,15 +222,15 @@ def describe_flows(flows: Flows, ks: Sequence[int], *, suggest: bool = True) -> 
     """Describe matrices for values of k; with `suggest`, also try coarser time steps and tiles."""
     k = tuple(sorted(set(ks)))
     if not k or k[0] < 1:
-        raise ParameterError(Option("k"), "Expected group sizes of at least 1, such as 6,10.")
+        raise ParameterError(Option("k"), "Expected group sizes of at least 1, such as 6,10. Change them.")
     if len(flows) == 0:
-        raise InputError("input", "Expected at least one flow, got none.")
+        raise InputError("input", "Expected at least one flow, got none. Check the input.")
     coarser = (*_longer_steps(flows, k), *_larger_tiles(flows, k)) if suggest else ()
     return Description(flows, k, coarser)
 
 
-def _ratio(part: Ints, whole: Ints) -> Floats:
-    shares: Floats = part / np.maximum(whole, 1)
+def _ratio(part: Ints, total: Ints) -> Floats:
+    shares: Floats = part / np.maximum(total, 1)
     return shares
 
 

@@ -14,11 +14,11 @@ from crowdveil.report.plots.drawing import COLORS, Drawing, new_drawing
 MARKERS = "osD^vP*Xph"
 SUPPRESSED = ("S", "trajectories-removed")
 _RATIO_OF_LOGARITHM = 20
-"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+"""Smallest ratio of the largest to the smallest value for a logarithmic axis."""
 
 
 def plot_measures(runs: Sequence[Run], columns: Sequence[Column]) -> Drawing:
-    """Draw a panel for each measure: against the first setting with several values, or as bars where nothing varies."""
+    """Draw a panel for each measure: against the first setting with several values, or as bars if nothing varies."""
     titles = {column.key: _title(column) for column in columns} | {SECONDS: "processor seconds per matrix"}
     setting, places = _horizontal(runs)
     by_line: dict[str, list[int]] = {}
@@ -49,10 +49,10 @@ def plot_measures(runs: Sequence[Run], columns: Sequence[Column]) -> Drawing:
 
 
 def plot_trade_off(runs: Sequence[Run], columns: Sequence[Column]) -> Drawing:
-    """Draw the first measure against the suppressed share, or against the second measure where that is not measured.
+    """Draw the first measure against the suppressed share, or against the second measure if that share is not measured.
 
-    The front holds the methods without a remark that no other one beats in both; it is drawn for a single k, since a smaller
-    k is always on it.
+    The front has the methods without a remark that no other one beats in both. It is drawn for a single k, since the smallest
+    k would always be on it.
     """
     others = [column for column in columns[1:] if column.key in SUPPRESSED] or list(columns[1:2])
     key, title = (others[0].key, _title(others[0])) if others else (SECONDS, "processor seconds per matrix")
@@ -88,7 +88,7 @@ def front(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _horizontal(runs: Sequence[Run]) -> tuple[str | None, list[float | None]]:
-    """Return the first setting with several values, and the place of each run on its axis; None where nothing varies."""
+    """Return the first setting with several values, and the place of each run on its axis; None if nothing varies."""
     settings: dict[str, list[Any]] = {"k": [run.k for run in runs]}
     for name in dict.fromkeys(name for run in runs for name in run.varied):
         settings[name] = [run.varied.get(name) for run in runs]
@@ -102,7 +102,7 @@ def _horizontal(runs: Sequence[Run]) -> tuple[str | None, list[float | None]]:
 
 
 def _number(value: Any) -> float | None:
-    """Return a setting as a number; a budget is in percent or in trips."""
+    """Return a setting as a number; a budget is a number of percent or of trips."""
     if isinstance(value, str):
         value = value.removesuffix("trips").removesuffix("%")
     try:
@@ -112,7 +112,7 @@ def _number(value: Any) -> float | None:
 
 
 def _line_label(run: Run, runs: Sequence[Run], without: str | None) -> str:
-    """Return the method of a run with the settings that differ between runs, but the one on the axis."""
+    """Return the method of a run with the settings that differ between runs, except the one on the axis."""
     settings: dict[str, Any] = {
         "input": run.input if without != "tiles" else None,
         "k": run.k,
@@ -132,7 +132,7 @@ def _setting(run: Run, name: str) -> Any:
 
 
 def _style(number: int, run: Run) -> dict[str, Any]:
-    """Return the look of a method: hollow where it has a remark."""
+    """Return the style of a method: hollow markers if it has a remark."""
     color = COLORS[number % len(COLORS)]
     return {
         "color": color, "marker": MARKERS[number % len(MARKERS)], "markerfacecolor": "none" if run.remark else color,
@@ -152,7 +152,7 @@ def _legend(made: Drawing, runs: Sequence[Run], by_line: dict[str, list[int]]) -
 
 
 def _set_scale(axis: Any, which: str, values: Sequence[float]) -> None:
-    """Begin an axis at 0, or make it logarithmic where its values span more than a decade."""
+    """Start an axis at 0, or make it logarithmic if its values span more than a decade."""
     known = [value for value in values if np.isfinite(value)]
     if known and min(known) > 0 and max(known) > _RATIO_OF_LOGARITHM * min(known):
         axis.set(**{f"{which}scale": "log"})

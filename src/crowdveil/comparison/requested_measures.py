@@ -1,4 +1,4 @@
-"""Measures by name with parameters: those that a measurement or a comparison asks for, and their columns."""
+"""The measures that a measurement or a comparison requests by name, with parameters, and their columns."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from crowdveil.registry import all_measures, find_measures
 SYMBOLS = ("Ḡ", "E", "D", "S")
 """Measures whose columns are named by their symbols in the papers."""
 USUAL: dict[type, tuple[str, ...]] = {Flows: SYMBOLS, Trajectories: ("sid", "aid", "trajectories-removed")}
-"""The measures of a comparison where none are named."""
+"""The default measures of a comparison."""
 FIGURES = {"multiplier": "λ*", "v-target": "v_target"}
-"""Figures of the solution of a matrix that a comparison can show, and their symbols; undefined for methods without them."""
+"""Numbers of the solution of a matrix that a comparison can show, with their symbols; NaN for methods without them."""
 HEADLINES: dict[type, tuple[str, ...]] = {
     Flows: ("generalization", "suppressed", "reconstruction-error", "distribution-distance", "trip-length"),
     Trajectories: ("rmse", "sid", "visits-per-location", "trajectories-removed", "locations-removed"),
 }
-"""The measures that are taken where none are named."""
+"""The default measures of a measurement."""
 ALL = "all"
 """In place of names: all measures."""
 _KINDS = {Flows: "flows", Trajectories: "trajectories"}
 
 
 def _joined(value: Any) -> Any:
-    """Return names with commas between, from a list of them too."""
+    """Join a list of names with commas; leave any other value."""
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 Names = Annotated[str | None, BeforeValidator(_joined)]
-"""Names with commas between, or a list of them; None where none are given."""
+"""Names separated by commas, or a list of them; None for the default."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A measure or a figure as a column of a comparison.
+    """A measure, or a number of the solution, as a column of a comparison.
 
     Attributes
     ----------
@@ -55,9 +55,9 @@ class Column:
     title
         Its heading in a text.
     asked
-        The measure; None for a figure of the solution.
+        The measure; None for a number of the solution.
     part
-        The number of its part, for a measure that is a small table.
+        The number of its part, if the measure is a small table.
     """
 
     key: str
@@ -77,7 +77,7 @@ class Column:
 
 
 def columns_of(requests: Sequence[MeasureRequest]) -> list[Column]:
-    """Return a column for each measure, and for each part of one that is a small table."""
+    """Return a column for each measure, or for each part of a measure that is a small table."""
     made = []
     for asked in requests:
         alone = sum(other.measure.name == asked.measure.name for other in requests) == 1
@@ -92,7 +92,7 @@ def columns_of(requests: Sequence[MeasureRequest]) -> list[Column]:
 
 
 def comparison_columns(names: str | None, takes: type) -> list[Column]:
-    """Return the columns of a comparison; the usual ones where no names are given, and every measure for `all`."""
+    """Return the columns of a comparison: of named measures, of the default ones, or of every one for `all`."""
     if names is None:
         return columns_of(named_measures(USUAL[takes], takes))
     if names.strip() == "all":
@@ -106,7 +106,7 @@ def comparison_columns(names: str | None, takes: type) -> list[Column]:
 
 
 def figures_of(name: str, names: Sequence[str], figures: Floats | None, steps: int) -> Floats:
-    """Return a figure of each matrix from those of a release, whose columns have these names; NaN where there is none."""
+    """Return a number of each matrix from those of a release with these columns; NaN if there is none."""
     if figures is None or name not in names or figures.shape != (steps, len(names)):
         return np.full(steps, np.nan)
     values: Floats = figures[:, list(names).index(name)]
@@ -126,17 +126,18 @@ def named_measures(names: Sequence[str | MeasureRequest] | None, takes: type = F
             if asked.measure.takes is not takes:
                 raise ParameterError(
                     asked.measure.name,
-                    f"Expected a measure of {_KINDS[takes]}, but this one is of "
-                    f"{_KINDS[asked.measure.takes]}. Name another measure.",
+                    f"Expected a measure of {_KINDS[takes]}, got one of {_KINDS[asked.measure.takes]}. Name another.",
                 )
             found.setdefault(asked.label, asked)
     if not found:
-        raise ParameterError(Option("measures"), "Expected at least one, got none. Omit the option for all of them.")
+        raise ParameterError(
+            Option("measures"), "Expected at least one measure, got none. Omit the option for the default ones."
+        )
     return list(found.values())
 
 
 def requested(names: Sequence[str | MeasureRequest] | None, takes: type) -> list[MeasureRequest]:
-    """Return the measures of names, those of the headlines without names, and all of them for "all"."""
+    """Return the named measures, the default ones without names, or all of them for "all"."""
     if names is not None and list(names) == [ALL]:
         return named_measures(None, takes)
     return named_measures(HEADLINES[takes] if names is None else names, takes)
@@ -149,7 +150,7 @@ def parsed(text: str) -> list[MeasureRequest]:
 
 
 def asked_for(name: str, values: Mapping[str, Any]) -> list[MeasureRequest]:
-    """Return the measures of a name with these parameters; if there are several, each gets those that it has."""
+    """Return the measures of a name with their parameters; several measures share them."""
     measures = find_measures(name)
     known = {key for measure in measures if measure.params is not None for key in measure.params.model_fields}
     unknown = [key for key in values if key not in known]

@@ -1,6 +1,6 @@
 """Run candidates on the same matrices or trajectories, and measure their releases.
 
-All is done in memory and nothing is published. The numbers are exact and therefore confidential.
+Everything stays in memory, and nothing is published. The numbers are exact and confidential.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from crowdveil.params import Budgeted
 SECONDS = "seconds"
 """Key of the processor seconds of a run."""
 FAILURES = (CrowdveilError, MemoryError)
-"""Errors of one method that leave it out of a comparison without the others."""
+"""Errors that remove only one method from a comparison."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +45,12 @@ class Run:
     method
         The method as it was named.
     k, suppress, varied
-        Its group size, budget and varied parameters; None where it has none.
+        Its group size, budget and varied parameters; None if it has none.
     values
-        Each measure by the key of its column: a value for each matrix, NaN where undefined. Trajectories count as one
+        Values of each measure by the key of its column, one for each matrix, NaN if undefined. Trajectories count as one
         matrix.
     remark
-        How it differs from methods that guarantee k and the budget.
+        Its difference from methods that guarantee k and the budget.
     """
 
     input: str
@@ -63,7 +63,7 @@ class Run:
     remark: str = ""
 
     def mean(self, key: str) -> float:
-        """Return the mean over the matrices in which a measure is defined; NaN if there are none."""
+        """Return the mean over the matrices with a defined value; NaN if there are none."""
         defined = self.values[key][np.isfinite(self.values[key])]
         return float(defined.mean()) if len(defined) else float("nan")
 
@@ -85,7 +85,7 @@ class Runner:
     Attributes
     ----------
     left_out
-        Why candidates or their measures are missing, by their label.
+        Reasons for missing candidates or measures, by their label.
     """
 
     def __init__(self, data: Flows | Trajectories, name: str, columns: Sequence[Column], seed: int) -> None:
@@ -95,7 +95,7 @@ class Runner:
         self._compared: TrajectoryComparison | None = None
 
     def run_all(self, candidates: Sequence[Candidate], progress: Progress, stage: Stage) -> list[Run]:
-        """Run each candidate. One that fails is left out, with its reason."""
+        """Run each candidate. Leave out one that fails, with its reason."""
         runs, begin = [], time.monotonic()
         for done, candidate in enumerate(candidates):
             left = (time.monotonic() - begin) / max(done, 1) * (len(candidates) - done)
@@ -108,8 +108,8 @@ class Runner:
         return runs
 
     def run(self, candidate: Candidate, progress: Progress) -> Run:
-        """Run a candidate on a part of the data, so that compiling is not measured, and then on all of it."""
-        with suppress(*FAILURES):  # if it fails on all of the data too, that is reported
+        """Run a candidate on all of the data, after a run on a part of it that compiles its kernels."""
+        with suppress(*FAILURES):  # a failure on all of the data is reported below
             candidate.run(few_of(self.data), self.seed)
         begin = time.process_time()
         with timed_tasks() as tasks:
@@ -130,7 +130,7 @@ class Runner:
         return Run(self.name, tiles, candidate.label, candidate.k, candidate.suppress, candidate.varied, values, remark)
 
     def _measure(self, candidate: Candidate, compared: Any, release: Any) -> dict[str, Floats]:
-        """Return the values of each column; NaN where a measure cannot be computed, with the reason."""
+        """Return the values of each column; NaN, with a reason, if a measure cannot be computed."""
         steps = self.data.steps if isinstance(self.data, Flows) else 1
         found: dict[str, Floats] = {}
         measured: dict[str, Floats | None] = {}
@@ -148,7 +148,7 @@ class Runner:
             values = measured[asked.label]
             found[column.key] = np.full(steps, np.nan) if values is None else column.of(values)
             if candidate.method.row_semantics == "noisy" and column.key == "S":
-                # Noise changes the number of trips, so missing trips do not measure suppression.
+                # Noise changes the number of trips, so missing trips are not a measure of suppression.
                 found[column.key] = np.full(steps, np.nan)
         return found
 
@@ -159,7 +159,7 @@ def _settings(candidate: Candidate) -> list[str]:
 
 
 def _remark_on_flows(candidate: Candidate, flows: Flows) -> str:
-    """Return how a method differs from those that guarantee k and the budget."""
+    """Describe the difference from methods that guarantee k and the budget."""
     remarks, method = [], candidate.method
     if method.row_semantics == "noisy":
         remarks.append("noise in place of k")
@@ -179,7 +179,7 @@ def _seconds_by_step(seconds: float, tasks: Sequence[Sequence[float]], steps: in
 
 
 def _reason(error: BaseException) -> Text:
-    """Return why a method is left out, as a sentence."""
+    """Return the reason for leaving out a method."""
     if isinstance(error, CrowdveilError):
         return error.text
-    return Text("It needs more memory than there is. Use a smaller sample.")
+    return Text("not enough memory. Use a smaller sample.")

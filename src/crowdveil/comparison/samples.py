@@ -1,4 +1,4 @@
-"""Draw the matrices or trajectories that methods are compared on."""
+"""Draw the matrices or trajectories of a comparison."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from crowdveil.params import Params
 
 Data = Flows | Trajectories
 MAX_MATRICES, MAX_FLOWS = 10, 2_000_000
-"""Default number of matrices, and the number of their flows together; at least one matrix is taken."""
+"""Default number of matrices, and of their flows together; a sample has at least one matrix."""
 MAX_CONSECUTIVE = 48
-"""Default number of matrices where a method joins time steps."""
+"""Default number of matrices if a method joins time steps."""
 MAX_TRAJECTORIES = 5_000
 """Default number of trajectories."""
 WARM_UP = 200
-"""Number of trajectories that suffices to compile the kernels of a method."""
+"""Number of trajectories that is enough to compile the kernels of a method."""
 
 
 class ComparisonParams(Params):
-    """What methods run on, and what is measured."""
+    """The sample and the measures of a comparison."""
 
     sample: int | None = Field(None, ge=1)
     """Number of matrices (default: at most 10, with 2 million flows) or of trajectories (default: at most 5,000)."""
     sampling: Literal["spread", "random"] = "spread"
-    """Take matrices that are evenly spread over time, or at random."""
+    """Choose matrices evenly spread over time, or at random."""
     min_trips: int = Field(0, ge=0)
-    """Take only matrices of at least this number of trips."""
+    """Use only matrices with at least this number of trips."""
     measures: Names = Field(None, json_schema_extra={"metavar": "NAMES"})
-    """Measures with commas between, as in MAO,MAD,generalization-cost:delta=1,multiplier or rmse,sid:queries=1000; all for
-    every one. Default: Ḡ, E, D and S, or SID, AID and the share of trajectories removed."""
+    """Measures separated by commas, as in MAO,MAD,generalization-cost:delta=1,multiplier or rmse,sid:queries=1000; or all.
+    Default: Ḡ, E, D and S, or SID, AID and the share of removed trajectories."""
     seed: int = Field(0, ge=0)
     """Seed of methods and samples."""
 
 
 def sampled(data: Data, k: int, chosen: Sequence[Candidate], shared: ComparisonParams) -> Data:
-    """Return the matrices or trajectories that candidates run on; k is the largest of theirs."""
+    """Return the matrices or trajectories for candidates with k of at most this."""
     if isinstance(data, Trajectories):
         return sample_trajectories(data, shared.sample, shared.seed)
     return sample_matrices(data, k, chosen, shared)
@@ -54,37 +54,40 @@ def sampled(data: Data, k: int, chosen: Sequence[Candidate], shared: ComparisonP
 def sample_matrices(flows: Flows, k: int, chosen: Sequence[Candidate], shared: ComparisonParams) -> Flows:
     """Return the matrices to compare on, with the default tree of methods, which is built once.
 
-    Time steps of fewer than k people are left out, since every method that publishes time step by time step suppresses them
-    completely. Where a method joins time steps, those taken follow one another and have the most trips.
+    Time steps of fewer than k people are left out, since methods that publish each time step suppress all of them. If a method
+    joins time steps, the sample is the consecutive matrices with the most trips.
     """
     if len(flows) == 0:
-        raise InputError("input", "Expected at least one flow, got none.")
+        raise InputError("input", "Expected at least one flow, got none. Check the input.")
     enough = flows.trips_by_step >= shared.min_trips
     if not enough.any():
-        raise InputError(Option("min_trips"), "No matrix has this number of trips. Choose a smaller number.")
-    held = np.flatnonzero(enough & (flows.people_by_step >= k))
+        raise InputError(
+            Option("min_trips"),
+            "Expected matrices with this number of trips, got only smaller ones. Choose a smaller number.",
+        )
+    usable = np.flatnonzero(enough & (flows.people_by_step >= k))
     if any(getattr(candidate.params, "time_partition", None) == "adaptive" for candidate in chosen):
         steps = _consecutive(flows, MAX_CONSECUTIVE if shared.sample is None else shared.sample)
-    elif len(held) == 0:
+    elif len(usable) == 0:
         steps = np.flatnonzero(enough)
     else:
-        steps = held[spread_evenly(len(held), shared.sample, len(flows))]
+        steps = usable[spread_evenly(len(usable), shared.sample, len(flows))]
         if shared.sampling == "random":
-            steps = np.sort(np.random.default_rng(shared.seed).choice(held, len(steps), replace=False))
+            steps = np.sort(np.random.default_rng(shared.seed).choice(usable, len(steps), replace=False))
     taken = flows if len(steps) == flows.steps else flows.at_steps(steps)
     plain = taken.origin_tree is None and taken.destination_tree is None
     return with_tree(taken, "ward") if plain and taken.zones.located else taken
 
 
 def spread_evenly(steps: int, wanted: int | None, flows: int = 0) -> Ints:
-    """Return the numbers of time steps that are evenly spread from the first to the last; `flows` is the number of all flows."""
+    """Return the numbers of time steps evenly spread from the first to the last; `flows` is the number of all flows."""
     usual = max(min(MAX_MATRICES, MAX_FLOWS * steps // max(flows, 1)), 1)
     number = min(steps, usual if wanted is None else wanted)
     return np.linspace(0, steps - 1, number).round().astype(np.int64)
 
 
 def _consecutive(flows: Flows, wanted: int) -> Ints:
-    """Return the numbers of time steps that follow one another and have most trips together."""
+    """Return the numbers of the consecutive time steps with the most trips."""
     number = min(flows.steps, wanted)
     trips = np.concatenate([np.zeros(1, np.int64), np.cumsum(flows.trips_by_step)])
     first = int(np.argmax(trips[number:] - trips[: flows.steps - number + 1]))
@@ -92,9 +95,9 @@ def _consecutive(flows: Flows, wanted: int) -> Ints:
 
 
 def sample_trajectories(data: Trajectories, wanted: int | None, seed: int) -> Trajectories:
-    """Return a random sample of trajectories, or all of them where there are not more."""
+    """Return a random sample of trajectories, or all of them if there are not more."""
     if len(data) == 0:
-        raise InputError("input", "Expected at least one trajectory, got none.")
+        raise InputError("input", "Expected at least one trajectory, got none. Check the input.")
     number = MAX_TRAJECTORIES if wanted is None else wanted
     if number >= len(data):
         return data
@@ -104,7 +107,7 @@ def sample_trajectories(data: Trajectories, wanted: int | None, seed: int) -> Tr
 
 
 def few_of(data: Data) -> Data:
-    """Return data on which a method compiles its kernels before it is timed: the largest matrix, or some trajectories."""
+    """Return a little data to compile the kernels of a method before timing: the largest matrix, or some trajectories."""
     if isinstance(data, Trajectories):
         return sample_trajectories(data, WARM_UP, 0)
     return data.at_steps(np.argmax(data.trips_by_step, keepdims=True))

@@ -41,7 +41,7 @@ from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints, Mask
 from crowdveil.model.time_axis import DAY_S, TimeAxis, step_seconds
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.params import Params
+from crowdveil.params import DURATION, Params
 
 MAX_STEPS = 10_000
 """Time steps of the data at most."""
@@ -52,7 +52,7 @@ class RecoveryParams(Params):
 
     tile_m: float = Field(1000.0, gt=0, le=1_000_000)
     """Side of the square tiles in which people are counted."""
-    step: str = "1h"
+    step: str = Field("1h", json_schema_extra=DURATION)
     """Length of a time step, such as 15min, 1h."""
     k: int | None = Field(None, ge=2)
     """Smallest number of people of a published tile, without a release; 10 where not given."""

@@ -12,11 +12,7 @@ from crowdveil.guarantees.base import Finding, Guarantee, Outcome
 from crowdveil.guarantees.budget import PeriodBudget, SuppressionBudget
 from crowdveil.guarantees.combinations import CombinationKAnonymity
 from crowdveil.guarantees.derived import SumsOfParent
-from crowdveil.guarantees.extent import (
-    GeneralizationLimit,
-    MaxArea,
-    MinTiles,
-)
+from crowdveil.guarantees.extent import GeneralizationLimit, MaxArea, MinTiles
 from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
 from crowdveil.guarantees.k_delta import KDeltaAnonymity
 from crowdveil.guarantees.noise import DifferentialPrivacy
@@ -29,8 +25,7 @@ from crowdveil.guarantees.sectors import (
     WellFormedSectors,
 )
 from crowdveil.guarantees.suppressed_trajectories import SuppressedSegments, SuppressedTrajectories
-from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SwappedTrajectories
-from crowdveil.guarantees.tile_pairs import SharedTilePairs
+from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SharedTilePairs, SwappedTrajectories
 from crowdveil.guarantees.trajectories import (
     LocationsOnTileCenters,
     SegmentKAnonymity,

@@ -20,7 +20,7 @@ from crowdveil.model.trajectories import Trajectories
 
 Kind = Literal["privacy", "structure"]
 Merge = Literal["sum", "max"]
-"""How a count is merged over partitions. sum: each counted item lies in one partition; max: a flag, 1 where any is 1."""
+"""How to merge a count over partitions. sum: each counted item is in one partition; max: a flag, 1 if any is 1."""
 
 
 class Outcome(StrEnum):
@@ -31,7 +31,7 @@ class Outcome(StrEnum):
     NOT_CHECKED = "not checked"
 
 
-OTHER_NUMBER = "the files have another number of trajectories than the release."
+OTHER_NUMBER = "the number of trajectories in the files is not that of the release."
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,16 @@ class Finding:
     Attributes
     ----------
     outcome
-        Whether the guarantee holds, is violated, or could not be checked in full: then no violation was found, and it is not
-        shown to hold.
+        Whether the guarantee holds, is violated, or could not be checked in full and no violation was found.
     counts
         The numbers in the sentence, by name.
     detail
-        What was checked and what was found, in one sentence made from the counts.
+        The check and its outcome in one sentence, made from the counts.
     with_original
         Whether the original data were used.
     sums
-        Sums by group of time steps, where a group may be in several partitions: the merged finding is made from them.
-        Confidential, do not publish.
+        Sums by group of time steps, from which partitions are merged if a group is in several of them. Confidential, do
+        not publish.
     """
 
     outcome: Outcome
@@ -83,7 +82,7 @@ class Finding:
 class Guarantee(BaseModel):
     """A guarantee that is checked on the written files, without the code that made them.
 
-    The fields of a subclass are the guarantee's parameters; they are in the manifest, from which `crowdveil verify` makes the
+    The fields of a subclass are the guarantee's parameters. The manifest has them, so that `crowdveil verify` can make the
     guarantee again.
     """
 
@@ -93,11 +92,11 @@ class Guarantee(BaseModel):
     kind: ClassVar[Kind]
     """privacy: protects people; structure: the files are well formed and true."""
     sentence: ClassVar[str]
-    """The guarantee in one sentence, where that has no parameters."""
+    """The guarantee in one sentence, if it has no parameters."""
     tallies: ClassVar[Mapping[str, Merge]] = {}
-    """The counts of a finding by name, and how they are merged over partitions."""
+    """The counts of a finding by name, and how to merge them over partitions."""
     of_mechanism: ClassVar[bool] = False
-    """Whether it is a property of the mechanism, which neither files nor the original can show."""
+    """Whether it is a property of the mechanism that neither the files nor the original can show."""
     from_data: ClassVar[tuple[str, ...]] = ()
     """Parameters that come from the data; all others follow from the parameters of the method."""
 
@@ -106,7 +105,7 @@ class Guarantee(BaseModel):
         return self.sentence
 
     def what_was_done(self) -> str:
-        """Return what was done to the data, in the words of a report's first page; "" where the guarantee does not say."""
+        """Describe the anonymization for the first page of the report; "" if the guarantee says nothing about it."""
         return ""
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -114,7 +113,7 @@ class Guarantee(BaseModel):
         raise NotImplementedError
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Check the guarantee on the files and the original flows, where files alone do not show it."""
+        """Check the guarantee on the files and the original flows, if the files alone do not show it."""
         return self.check(written)
 
     def check_with_people(self, written: WrittenRelease, person: Ints) -> Finding:
@@ -122,25 +121,25 @@ class Guarantee(BaseModel):
         return self.check(written)
 
     def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Check the guarantee on the files, the original trajectories and, where known, the source of each written one."""
+        """Check the guarantee on the files, the original trajectories and, if known, the source of each written one."""
         return self.check(written) if source is None else self.check_with_people(written, original.person[source])
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return the sentence of a finding, from its counts alone; they include every name in `tallies`.
+        """Return the sentence of a finding from its counts, which include every name in `tallies`.
 
-        Where `other_number` is counted, the files have another number of trajectories, and that is said instead.
+        If `other_number` is counted, `OTHER_NUMBER` replaces the sentence.
         """
         return ", ".join(f"{name.replace('_', ' ')}: {counts[name]:,}" for name in self.tallies) + "."
 
     def make_finding(
         self, violated: bool, counts: Mapping[str, int], *, open_: bool = False, with_original: bool = False
     ) -> Finding:
-        """Return the finding of some counts: violated, or not checked if `open_`, or else it holds."""
+        """Return the finding of some counts: violated, not checked (if `open_`), or holds."""
         outcome = Outcome.VIOLATED if violated else Outcome.NOT_CHECKED if open_ else Outcome.HOLDS
         return self._finding(outcome, counts, with_original)
 
     def merge_findings(self, findings: Sequence[Finding]) -> Finding:
-        """Merge the findings of all partitions. It holds only if it holds in each; of none, nothing was checked."""
+        """Merge the findings of all partitions. The guarantee holds if it holds in each of at least one."""
         outcomes = {finding.outcome for finding in findings} or {Outcome.NOT_CHECKED}
         order = (Outcome.VIOLATED, Outcome.NOT_CHECKED, Outcome.HOLDS)
         counts = {}
@@ -154,21 +153,23 @@ class Guarantee(BaseModel):
         if undeclared:
             raise KeyError(f"{self.name} does not declare the counts {', '.join(sorted(undeclared))}")
         every = {name: int(counts.get(name, 0)) for name in self.tallies}
-        said = OTHER_NUMBER if every.get("other_number") else self.describe(every, with_original)
-        return Finding(outcome, every, said, with_original)
+        detail = OTHER_NUMBER if every.get("other_number") else self.describe(every, with_original)
+        return Finding(outcome, every, detail, with_original)
 
 
-WHOSE = "the people behind them are known only during the run, and files do not show them"
+def unknown_people(counts: Mapping[str, int]) -> str:
+    """Return the end of a sentence about groups whose people are unknown."""
+    hidden = "; the people behind them are known only during the run, and files do not show them"
+    return hidden if counts["whose"] else ""
 
 
 class CountedByPeople(Guarantee):
     """A guarantee about groups of published trajectories, whose people the files do not show.
 
-    `_count` returns how many groups were checked, how many of them are too small, and of how many that is unknown, as the first
-    tallies.
+    `_count` returns the first tallies: the number of groups, of those that are too small, and of those of unknown size.
     """
 
-    if TYPE_CHECKING:  # declared by each, in its place among the parameters
+    if TYPE_CHECKING:  # each subclass declares it among its parameters
         k_unit: Literal["people", "trajectories"]
 
     def _count(self, written: WrittenRelease, owner: Ints) -> tuple[int, ...]:
@@ -193,20 +194,20 @@ class CountedByPeople(Guarantee):
 
 
 def _trajectories(written: WrittenRelease) -> int:
-    """Return the number of written trajectories; more than there are where they are not numbered 1, 2, …."""
+    """Return the number of written trajectories, or more if they are not numbered 1, 2, …."""
     number = written.column("published_id")
     return max(len(np.unique(number)), int(number.max(initial=0)))
 
 
 class ComparedWithOriginal(Guarantee):
-    """A guarantee that only the original can prove."""
+    """A guarantee that can be checked only with the original."""
 
     kind: ClassVar[Kind] = "structure"
     unseen: ClassVar[str]
-    """What is said where the files alone were checked."""
+    """The sentence of a finding from the files alone."""
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Return that this needs the original."""
+        """Check nothing: the original is missing."""
         return self.make_finding(False, {}, open_=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
@@ -218,12 +219,12 @@ class ComparedWithOriginal(Guarantee):
 
 
 def faults_in(counts: Mapping[str, int], faults: Mapping[str, str]) -> str:
-    """Return the faults whose flag is set, in words, as the beginning of a sentence; "" if there are none."""
+    """Return the faults with a flag, in words, as the beginning of a sentence; "" if there are none."""
     return "; ".join(words for name, words in faults.items() if counts[name])
 
 
 def flags(faults: Mapping[str, str]) -> dict[str, Merge]:
-    """Return the tallies of faults that are flags."""
+    """Return the tallies of faults, which are flags."""
     return dict.fromkeys(faults, "max")
 
 
@@ -233,7 +234,7 @@ FROM_FILES = "cannot be checked from the files alone"
 def tally(found: Sequence[tuple[str, bool]], unchecked: str = "not checked") -> str:
     """Return how many guarantees were verified, violated and not checked, in words.
 
-    `found` has the outcome of each, and whether it was checked against the original.
+    `found` has each outcome, and whether the guarantee was checked against the original.
     """
     by_anyone, by_publisher = (found.count((Outcome.HOLDS.value, original)) for original in (False, True))
     violated, open_ = (sum(outcome == o for outcome, _ in found) for o in (Outcome.VIOLATED, Outcome.NOT_CHECKED))
@@ -259,7 +260,7 @@ def require_not_violated(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
 
 
 def require_checked(checked: Sequence[tuple[Guarantee, Finding]]) -> None:
-    """Raise if a guarantee of privacy was not checked although the original was available, or is violated.
+    """Raise if a guarantee is violated, or if one of privacy was not checked although the original was available.
 
     Guarantees of structure, and of the mechanism (`of_mechanism`), may be unchecked.
     """
@@ -280,5 +281,5 @@ def broken_outlines(features: Sequence[dict[str, Any]]) -> int:
     shapes = shapely.from_geojson(np.array(texts, dtype=object), on_invalid="ignore")
     bounds = shapely.bounds(shapes).reshape(-1, 4)
     outside = (np.abs(bounds[:, [0, 2]]) > 180).any(axis=1) | (np.abs(bounds[:, [1, 3]]) > 90).any(axis=1)
-    # A shape that is no geometry is neither valid nor empty.
+    # Anything but a geometry is invalid, too.
     return int((~shapely.is_valid(shapes) | outside).sum())

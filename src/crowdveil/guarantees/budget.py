@@ -19,14 +19,14 @@ from crowdveil.model.flows import Flows
 
 BudgetPeriod = Literal["all", "hour-of-day", "hour-of-week", "day-type", "day"]
 _PERIODS: dict[BudgetPeriod, str] = {
-    "all": "all time steps together", "hour-of-day": "the time steps of each hour of the day",
-    "hour-of-week": "the time steps of each hour of the week",
-    "day-type": "the time steps of working days, of Saturdays and of Sundays each", "day": "each day",
+    "all": "in all time steps together", "hour-of-day": "in the time steps of each hour of the day",
+    "hour-of-week": "in the time steps of each hour of the week",
+    "day-type": "in the time steps of each type of day (working days, Saturdays, Sundays)", "day": "on each day",
 }  # fmt: skip
 
 
 class _Budget(Guarantee):
-    """What both budgets have in common: the limit, and the comparison with it."""
+    """The limit of both budgets, and the comparison with it."""
 
     kind: ClassVar[Kind] = "structure"
     tallies: ClassVar[Mapping[str, Merge]] = dict.fromkeys(("steps", "over", "open", "below_k", "strange"), "sum")
@@ -35,20 +35,22 @@ class _Budget(Guarantee):
     """A share of the volume, or a number of trips as "500trips"."""
     k: int = Field(ge=1)
     weighted: bool = False
-    """Whether trips have weights: a flow then counts as the whole trips that its weight is rounded to."""
+    """Whether trips have weights. The weight of a flow is then rounded to whole trips."""
 
     @property
     def trips(self) -> int | None:
-        """Return the number of trips that may be suppressed; None where a share may be."""
+        """Return the number of trips that may be suppressed; None if the budget is a share."""
         return int(self.suppress.removesuffix("trips")) if isinstance(self.suppress, str) else None
 
-    def _sentence(self, of: str, without: str) -> str:
-        limit = f"{100 * float(self.suppress):g} % of the volume" if self.trips is None else f"{self.trips:,} trips"
+    def _sentence(self, period: str, exception: str) -> str:
+        limit = (
+            f"{100 * float(self.suppress):g} % of the volume is" if self.trips is None else f"{self.trips:,} trips are"
+        )
         rounded = "; flows, or published sums of them, are rounded to whole trips for this" if self.weighted else ""
-        return f"Of {of} at most {limit} is suppressed, {without} group size is below {self.k:,} in all{rounded}."
+        return f"At most {limit} suppressed {period}, {exception} with a total group size below {self.k:,}{rounded}."
 
     def _within(self, suppressed: Ints, volume: Ints) -> Mask:
-        """Return where at most the budget is suppressed, by the definition and not by the arithmetic of the methods."""
+        """Return where the budget is kept, by its definition and without the arithmetic of the methods."""
         if self.trips is not None:
             return suppressed <= self.trips
         share = float(self.suppress)
@@ -58,15 +60,15 @@ class _Budget(Guarantee):
         return within
 
     def _describe(self, counts: Mapping[str, int], with_original: bool, unit: str, groups: str) -> str:
-        """Return in how many time steps or `groups` more is suppressed, and in how many that is unknown."""
-        # The number of time steps of the original, or of those suppressed whole, would distinguish empty from suppressed ones.
+        """Return how many time steps or `groups` exceed the budget, and how many may do so."""
+        # The number of original or of entirely suppressed time steps would tell empty ones from suppressed ones.
         steps = "every time step of the original" if with_original else counted(counts["steps"], unit)
-        said = [f"{steps} checked, more is suppressed in {counts['over']:,}{groups}"]
+        parts = [f"{steps} checked, more is suppressed in {counts['over']:,}{groups}"]
         if counts["open"]:
-            said.append(f"not given in {counted(counts['open'], unit)}")
+            parts.append(f"not given in {counted(counts['open'], unit)}")
         if counts["strange"]:
-            said.append(f"{counts['strange']:,} are not in the original")
-        return f"{'; '.join(said)}."
+            parts.append(f"{counts['strange']:,} are not in the original")
+        return f"{'; '.join(parts)}."
 
 
 class SuppressionBudget(_Budget):
@@ -76,18 +78,18 @@ class SuppressionBudget(_Budget):
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        return self._sentence("each time step", "unless its")
+        return self._sentence("in each time step", "except in those")
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Compare each given suppressed total with the volume of its time step."""
+        """Compare the suppressed totals in the files with the volume of their time steps."""
         suppressed, given = written.listed("suppressed")
         published = sum_rows(written, written.column("volume"))
         if self.weighted:
-            # Only the original shows what each flow is rounded to; a volume differs by at most a trip for each flow in it.
+            # Only the original shows the rounding of flows: a volume differs by at most one trip for each of its flows.
             flows, volume = sum_rows(written, _most_flows(written)), published + suppressed
             over, open_ = self._compare((suppressed - flows, volume), (suppressed + flows, volume), ~given)
         else:
-            # Totals not given are below k trips, where trips are counted: then even k - 1 may be within the budget.
+            # If trips are counted, a missing total is below k trips, and even k - 1 may be within the budget.
             trips = "trips" in written.data.column_names and np.array_equal(
                 written.column("trips"), written.column("volume")
             )
@@ -104,22 +106,20 @@ class SuppressionBudget(_Budget):
         least = most = volume - published
         if self.weighted:
             in_rows = volumes_in_rows(written, original)
-            if (
-                in_rows is None
-            ):  # rows overlap: nothing shows which flows are in them, so each may be rounded up or down
+            if in_rows is None:  # rows overlap, so that the flows in them may be rounded up or down
                 flows = np.diff(original.offsets)
                 least, most = least - flows, most + flows
             else:
-                # A row may have been rounded to 0, and left out, because the volumes of others have its trips.
+                # A row may be missing because it was rounded to 0, and other rows have its trips.
                 least = most = volume - np.maximum(published, in_rows)
         over, open_ = self._compare((least, volume), (most, volume), np.zeros(len(volume), np.bool_))
-        whole = np.flatnonzero(over & (published == 0))
-        for step in whole.tolist():
+        hidden = np.flatnonzero(over & (published == 0))
+        for step in hidden.tolist():
             over[step] = people_in(original, np.array([step])) >= self.k
         counts = {
             "steps": len(over),
             "over": int(over.sum()),
-            "below_k": int((~over[whole]).sum()),
+            "below_k": int((~over[hidden]).sum()),
             "strange": strange,
             "open": int(open_.sum()),
         }
@@ -128,18 +128,18 @@ class SuppressionBudget(_Budget):
     def _compare(self, least: tuple[Ints, Ints], most: tuple[Ints, Ints], unknown: Mask) -> tuple[Mask, Mask]:
         """Return the time steps that suppress more than the budget, and those that may do so.
 
-        `least` and `most` are bounds of what is suppressed, each with the volume that it is compared with.
+        `least` and `most` are bounds of the suppressed volume, each with the total volume for it.
         """
         over = ~self._within(*least)
         return over, ~over & (unknown | ~self._within(*most))
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return in how many time steps more is suppressed, and in how many that is unknown."""
+        """Return how many time steps exceed the budget, and how many may do so."""
         return self._describe(counts, with_original, "time step", "")
 
 
 class _Parts(NamedTuple):
-    """What counts for the budget of a period, in parts: the group of each, and whether what is suppressed of it is unknown."""
+    """Time steps or days that count for the budget of a period: their group, volumes, and unknown suppressed totals."""
 
     group: Ints
     published: Ints
@@ -162,29 +162,27 @@ class PeriodBudget(_Budget):
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        without = "without time steps whose"
-        if self.interval_s is not None:
-            without = f"without intervals of {self.interval_s / 3600:g} hours whose"
-        return self._sentence(_PERIODS[self.period], without)
+        excluded = "time steps" if self.interval_s is None else f"intervals of {self.interval_s / 3600:g} hours"
+        return self._sentence(_PERIODS[self.period], f"not counting {excluded}")
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Compare the given suppressed totals of each group with its volume."""
+        """Compare the suppressed totals of each group in the files with its volume."""
         suppressed, given = written.listed("suppressed")
         published = sum_rows(written, written.column("volume"))
         listed, step = written.listed_steps()
         unknown = ~given | self.weighted
         if self.interval_s is not None:
-            # Intervals below k do not count, and no file says how much they have: too much in all proves nothing.
+            # Intervals below k do not count, and no file states their volume, so an excess proves nothing.
             unknown |= ~self._within(suppressed, published + suppressed)
         return self._compare(_Parts(self._groups(listed)[step], published, published + suppressed, unknown), len(step))
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Compare the volume missing from each group with its volume, without trips of fewer than k people."""
+        """Compare the missing volume of each group with its volume, not counting time steps of fewer than k people."""
         parts, strange = (self._days if self.period == "day" else self._steps)(written, original)
         return self._compare(parts, original.steps, strange, with_original=True)
 
     def _steps(self, written: WrittenRelease, original: Flows) -> tuple[_Parts, int]:
-        """Return the time steps of the original that count, and how many of the rows it lacks."""
+        """Return the time steps of the original that count, and how many published ones it lacks."""
         published, strange = volumes_by_step(written, original)
         volume = step_volumes(original)
         unknown = np.zeros(len(volume), np.bool_)
@@ -198,12 +196,12 @@ class PeriodBudget(_Budget):
         return _Parts(self._groups(original.t)[keep], published[keep], volume[keep], unknown[keep]), strange
 
     def _days(self, written: WrittenRelease, original: Flows) -> tuple[_Parts, int]:
-        """Return the days of the original, with the intervals that count, and how many rows lie in none of these."""
+        """Return the days of the original, with the intervals that count, and the number of rows outside of these."""
         day, counts = days_that_count(original, self.tz, self.interval_s or 86_400, self.k)
         original = rounded_over_windows(original, day)
         days, number = np.unique(day[counts], return_inverse=True)
         volume = group_sums(number, step_volumes(original)[counts], len(days))
-        # Rows by the day of the first time step of the original that they span; the last place is for all others.
+        # Rows by the day of the first original time step in their interval; all others are counted in the last place.
         of_step = np.full(original.steps + 1, len(days))
         of_step[:-1][counts] = number
         start = written.row_intervals()[0] if written.has_intervals else written.column("t")
@@ -218,7 +216,7 @@ class PeriodBudget(_Budget):
         return _Parts(days, published, volume, unknown), int((of_row == len(days)).sum())
 
     def _groups(self, t: Ints) -> Ints:
-        """Return the group of each time step: by its local hour, hour of the week, type of day or day."""
+        """Return the group of each time step: its local hour, hour of the week, type of day, or day."""
         local = local_seconds(t, self.tz)
         day, hour = (local // 86_400 + 3) % 7, local // 3600 % 24  # 1970-01-01 was a Thursday
         groups = {
@@ -228,15 +226,16 @@ class PeriodBudget(_Budget):
         return groups.get(self.period, np.zeros(len(local), np.int64))
 
     def _compare(self, parts: _Parts, steps: int, strange: int = 0, *, with_original: bool = False) -> Finding:
-        """Compare what is suppressed of each group with its volume."""
+        """Compare the suppressed part of each group with its volume."""
         groups, number = np.unique(parts.group, return_inverse=True)
         of_group = [group_sums(number, values, len(groups)).tolist() for values in parts[1:]]
         sums = dict(zip(map(str, groups.tolist()), map(list, zip(*of_group, strict=True)), strict=True))
         return self._compare_sums(sums, steps, strange, with_original)
 
     def _compare_sums(self, sums: dict[str, list[int]], steps: int, strange: int, with_original: bool) -> Finding:
-        """Compare what is suppressed of each group with its volume; `sums` has what is published, the volume, and how many totals
-        are unknown, which leaves it open.
+        """Compare the suppressed part of each group with its volume.
+
+        `sums` has the published volume, the volume, and the number of unknown totals, which leaves the group open.
         """
         published, volume, unknown = np.array([*sums.values()], np.int64).reshape(-1, 3).T
         over, open_ = ~self._within(volume - published, volume), unknown > 0
@@ -261,16 +260,16 @@ class PeriodBudget(_Budget):
         return self._compare_sums(sums, steps, strange, any(finding.with_original for finding in findings))
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return in how many groups of time steps more is suppressed, and in how many that is unknown."""
+        """Return how many groups of time steps exceed the budget, and how many may do so."""
         unit = "day" if self.period == "day" else "time step"  # a row of the list of time steps
         groups = {"all": "", "day": " days"}.get(self.period, " groups of them")
         return self._describe(counts, with_original, unit, groups)
 
 
 def sum_rows(written: WrittenRelease, values: Ints) -> Ints:
-    """Return the sum of the rows' values for each listed time step: the listed total itself proves nothing."""
+    """Return the sum of the rows' values for each listed time step; the listed total is not used, since it proves nothing."""
     if written.has_intervals:
-        # Rows of no window are added behind the last.
+        # Rows outside of all windows are added behind the last one.
         return group_sums(written.row_windows(), values, len(written.steps) + 1)[:-1]
     times, number = written.row_steps()
     listed, step = written.listed_steps()
@@ -282,7 +281,7 @@ def sum_rows(written: WrittenRelease, values: Ints) -> Ints:
 
 
 def _most_flows(written: WrittenRelease) -> Ints:
-    """Return an upper bound of the original flows in each row: its pairs of tiles, and its trips where these are counted."""
+    """Return an upper bound of the number of original flows in each row: its pairs of tiles, or its trips if they are fewer."""
     tiles = np.array([*map(len, written.area_tiles), 0], np.int64)  # the last is for areas that are not listed
     pairs: Ints = tiles[written.area_numbers("origin_area")] * tiles[written.area_numbers("destination_area")]
     if "trips" in written.data.column_names:
@@ -291,10 +290,10 @@ def _most_flows(written: WrittenRelease) -> Ints:
 
 
 def within_budget(suppressed: int, volume: int, budget: float) -> bool:
-    """Return whether the suppressed part of a volume is within a budget: a share of it up to 1, or a number of trips above 1.
+    """Return whether a suppressed volume is within a budget: a share up to 1, or a number of trips above 1.
 
-    The share is the quotient of two whole numbers, which Python rounds correctly to the nearest float; the budget is the float
-    nearest to the user's decimals. So 1 of 3 is within 1/3, and 3 of 10 within 0.3, without a tolerance.
+    Python rounds the quotient of two whole numbers to the nearest float, and the budget is the float nearest to the user's
+    decimals. So 1 of 3 is within 1/3, and 3 of 10 within 0.3, without a tolerance.
     """
     if budget > 1:
         return suppressed <= budget

@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import WHOSE, CountedByPeople, Kind, Merge
+from crowdveil.guarantees.base import CountedByPeople, Kind, Merge, unknown_people
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints
 
 _BLOCK = 2_000_000
-"""Combinations checked at once, about."""
+"""Approximate number of combinations that are checked at once."""
 
 
 class CombinationKAnonymity(CountedByPeople):
@@ -42,27 +42,27 @@ class CombinationKAnonymity(CountedByPeople):
         )
 
     def what_was_done(self) -> str:
-        """Return what was done to the data."""
+        """Describe the anonymization."""
         return (
             f"Positions were replaced by tiles, and visits were removed until every combination of "
             f"{counted(self.knowledge, 'visit')} is shared by at least {self.k:,} {self.k_unit}. Ids are new."
         )
 
     def _only(self) -> str:
-        """Return the adversary against whom the guarantee does not hold."""
+        """Return the adversary that the guarantee does not cover."""
         if self.interval_s is None:
             return ""
         finer = f"times finer than {self.interval_s:,} s" if self.interval_s else "times"
         return f"; times are published to the second, so that it does not hold against an adversary with {finer}"
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many combinations have too few."""
+        """Return how many combinations are shared by too few."""
         what = "people" if with_original else "trajectories"
-        said = f"{counted(counts['checked'], 'combination')} checked, {counts['small']:,} with fewer than {self.k:,} {what}"
-        return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
+        checked = f"{counted(counts['checked'], 'combination')} checked"
+        return f"{checked}, {counts['small']:,} with fewer than {self.k:,} {what}{unknown_people(counts)}."
 
     def _count(self, written: WrittenRelease, owner: Ints) -> tuple[int, int]:
-        """Return the number of combinations, and of those with too few."""
+        """Return the number of combinations, and of those shared by too few."""
         symbol, number = self._visits(written)
         checked, small = 0, 0
         for size in _group_sizes(symbol, number, owner, self.knowledge):
@@ -71,7 +71,7 @@ class CombinationKAnonymity(CountedByPeople):
         return checked, small
 
     def _visits(self, written: WrittenRelease) -> tuple[Ints, Ints]:
-        """Return a number for each location with its time, as precise as it may be known, and the trajectory (from 0).
+        """Return a number for each location with its time, at the known precision, and its trajectory (from 0).
 
         Consecutive rows with equal numbers are one visit.
         """
@@ -85,7 +85,7 @@ class CombinationKAnonymity(CountedByPeople):
 
 
 def _group_sizes(symbol: Ints, number: Ints, who: Ints, knowledge: int) -> Iterator[Ints]:
-    """Count the distinct `who` of each combination of 1, 2, … visits, block by block of first visits."""
+    """Yield the number of distinct `who` of each combination of 1, 2, … visits, in blocks of first visits."""
     end = np.searchsorted(number, number, "right")
     symbols = int(symbol.max(initial=0)) + 1
     for at in _blocks(symbol, end, knowledge):
@@ -101,7 +101,7 @@ def _group_sizes(symbol: Ints, number: Ints, who: Ints, knowledge: int) -> Itera
 
 
 def _blocks(symbol: Ints, end: Ints, knowledge: int) -> Iterator[Ints]:
-    """Split visits into blocks with all visits of a symbol, of about as many combinations as fit."""
+    """Split visits into blocks of about `_BLOCK` combinations, each with all visits of its symbols."""
     order = np.argsort(symbol, kind="stable")
     begins = np.maximum(end - np.arange(len(end)), 1).astype(np.float64) ** (knowledge - 1)
     last = np.flatnonzero(np.diff(symbol[order], append=-1))

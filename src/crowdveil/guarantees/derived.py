@@ -1,4 +1,4 @@
-"""Check that a derived release holds sums of rows of its parent, and nothing else."""
+"""Check that the rows of a derived release are sums of rows of its parent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crowdveil.io.written_release import MANIFEST_FILE, NO_TIME, WrittenRelease,
 _ROLES = ("data", "steps", "areas")
 Key = tuple[Any, ...]
 NO_ROW: Key = ()
-"""Stands for the time step and areas of a row that was left out."""
+"""The key of a row that was left out."""
 
 
 class SumsOfParent(Guarantee):
@@ -31,11 +31,11 @@ class SumsOfParent(Guarantee):
     from_data: ClassVar[tuple[str, ...]] = ("parent", "sha256", "tz")
 
     parent: str = Field(pattern=r"^[^/\\\x00]{1,255}$")
-    """Name of the folder of the parent, which is looked for next to the folder of the release."""
+    """Name of the folder of the parent, next to the folder of the release."""
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     """SHA-256 of the parent's table of flows."""
     step_s: int | None = Field(None, ge=1)
-    """Length of the time steps that rows were added up to; None where time steps are the parent's."""
+    """Length of the time steps of the sums; None for those of the parent."""
     tz: str = "UTC"
     """Time zone of the time steps."""
     one_step: bool = False
@@ -45,14 +45,14 @@ class SumsOfParent(Guarantee):
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        return f"Every row is a sum of rows of the release {self.parent}, so that nothing can be derived that is not in that."
+        return f"Every row is a sum of rows of the release {self.parent}, and reveals nothing more than that."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Add up the rows of the parent, if it is next to the release, and compare the sums."""
         return self.check_in(written, Path(written.folder).absolute().parent / self.parent)
 
     def check_in(self, written: WrittenRelease, folder: Path) -> Finding:
-        """Check with the parent in a folder."""
+        """Check against the parent in a folder."""
         parent = self._parent(folder)
         return self.make_finding(False, {"missing": 1}, open_=True) if parent is None else self.compare(parent, written)
 
@@ -67,12 +67,12 @@ class SumsOfParent(Guarantee):
         return self.make_finding(wrong > 0, {"rows": len(written.data), "wrong": wrong})
 
     def rows_of_parent(self, parent: WrittenRelease, written: WrittenRelease) -> list[int]:
-        """Return the row of the release that each row of the parent was added to, -1 where it was left out."""
+        """Return the row to which each row of the parent was added, -1 if it was left out."""
         number = {key: row for row, key in enumerate(_own_keys(written))}
         return [number.get(key, -1) for key in self._keys(parent, written)]
 
     def _parent(self, path: Path) -> WrittenRelease | None:
-        """Return the parent if it is there and has the hash of the manifest; what else lies there is not read."""
+        """Return the parent, if the folder has a release with the hash of the manifest; nothing else is read."""
         try:
             named = json.loads((path / MANIFEST_FILE).read_text(encoding="utf-8"))["files"]
             files = {role: str(named[role]["name"]) for role in _ROLES}
@@ -84,7 +84,7 @@ class SumsOfParent(Guarantee):
             return None
 
     def _keys(self, parent: WrittenRelease, written: WrittenRelease) -> list[Key]:
-        """Return time step and areas of the release for each row of the parent; NO_ROW where an area was left out."""
+        """Return the time step and areas of each row of the parent in the release; NO_ROW if an area was left out."""
         areas = _areas_in(parent, written, self.zones)
         keys: list[Key] = []
         for t, until, origin, destination in _own_keys(parent):
@@ -94,7 +94,7 @@ class SumsOfParent(Guarantee):
         return keys
 
     def _step(self, seconds: int | None) -> int | None:
-        """Return the start of the step that a time lies in."""
+        """Return the start of the time step of a time."""
         if seconds is None or self.one_step:
             return None
         if self.step_s is None:
@@ -107,14 +107,14 @@ class SumsOfParent(Guarantee):
         return int(at.timestamp())
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many rows are not sums of rows of the parent."""
+        """Return how many rows differ from the sums."""
         if counts["missing"]:
-            return f"the release {self.parent} is not next to this one, or has another hash; put it there to check the sums."
+            return f"the release {self.parent} is not next to this one, or was changed; put it there to check the sums."
         return f"{counts['rows']:,} rows compared with sums of the parent's rows, {counts['wrong']:,} differ."
 
 
 def _added_up(keys: list[Key], written: WrittenRelease) -> tuple[Counter[Key], Counter[Key]]:
-    """Return the volume of each key, and its group size: people of several rows may be the same, so that the largest counts."""
+    """Return the volume and the group size of each key: the largest one, since people of several rows may be the same."""
     people = "people" in written.data.column_names
     sums, groups = Counter[Key](), Counter[Key]()
     sizes = written.column("people" if people else "trips").tolist()
@@ -125,25 +125,26 @@ def _added_up(keys: list[Key], written: WrittenRelease) -> tuple[Counter[Key], C
 
 
 def _areas_in(parent: WrittenRelease, written: WrittenRelease, zones: bool) -> dict[str, str | None]:
-    """Return the area of a release that holds the tiles of each area of the parent: the equal one, or in a release of zones the
-    only one that holds all; None where none does, or several do.
+    """Return the area of the release for each area of the parent: the one with the same tiles, or the only zone with all of them.
+
+    It is None if there is no such area, or several.
     """
     named = [(f["properties"]["area"], frozenset(f["properties"]["tiles"])) for f in written.features]
-    equal, holding = {tiles: name for name, tiles in named}, dict[str, set[str]]()
+    equal, zones_of = {tiles: name for name, tiles in named}, dict[str, set[str]]()
     for name, tiles in named if zones else ():
         for tile in tiles:
-            holding.setdefault(tile, set()).add(name)
+            zones_of.setdefault(tile, set()).add(name)
     found: dict[str, str | None] = {}
     for area in (f["properties"] for f in parent.features):
         found[area["area"]] = equal.get(frozenset(area["tiles"]))
         if found[area["area"]] is None:
-            several = set.intersection(*(holding.get(tile, set()) for tile in area["tiles"]))
+            several = set.intersection(*(zones_of.get(tile, set()) for tile in area["tiles"]))
             found[area["area"]] = next(iter(several)) if len(several) == 1 else None
     return found
 
 
 def _own_keys(written: WrittenRelease) -> list[Key]:
-    """Return time, end of the interval (None without one) and areas of each row."""
+    """Return time, end of the interval (None if there is none) and areas of each row."""
     times, index = written.row_steps()
     starts = [None if t == NO_TIME else t for t in times.tolist()]
     until = written.row_intervals()[1].tolist() if written.has_intervals else [None] * len(written.data)

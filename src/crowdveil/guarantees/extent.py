@@ -10,8 +10,7 @@ from pydantic import Field
 
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
-from crowdveil.guarantees.original import NEEDS_ORIGINAL
-from crowdveil.guarantees.original_rows import original_zones
+from crowdveil.guarantees.original import NEEDS_ORIGINAL, original_zones
 from crowdveil.io.values import encode_ids
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Ints, Mask
@@ -19,11 +18,11 @@ from crowdveil.model.flows import VISITED, Flows
 from crowdveil.model.release import PUBLISHED, STATES
 
 WRITTEN_KM2 = 1e-6
-"""Last digit of written areas, square kilometers."""
+"""The last digit of written areas, in square kilometers."""
 
 
 class GeneralizationLimit(Guarantee):
-    """Flows to several tiles cover at most a number of tiles."""
+    """Flows to several tiles cover at most a given number of tiles."""
 
     name: ClassVar[str] = "generalization-limit"
     kind: ClassVar[Kind] = "structure"
@@ -60,8 +59,8 @@ class MinTiles(Guarantee):
 
     tiles: int = Field(ge=1)
     of: str | None = None
-    """The tiles that count: "visited" for those in which a trip starts or ends, or the column of the zones that is above 0 in
-    them; null for all."""
+    """The tiles that count: "visited" for those in which a trip starts or ends, or a column of the zones that must be above
+    0; null for all."""
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
@@ -71,11 +70,11 @@ class MinTiles(Guarantee):
         return f"Every origin and every destination has at least {counted(self.tiles, 'tile')}{which}."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Count the tiles of the areas that each row names; which of them count is not published."""
+        """Count the tiles of the areas of each row; the files do not show which of them count."""
         return self._naming(written, _sizes(written) < self.tiles, unseen=self.of is not None)
 
     def check_with_flows(self, written: WrittenRelease, original: Flows) -> Finding:
-        """Count the tiles in the areas of each row that count according to the original."""
+        """Count those tiles in the areas of each row that count according to the original."""
         if self.of == VISITED:
             counts = np.zeros(len(original.zones), np.bool_)
             counts[original.origin] = counts[original.destination] = True
@@ -83,18 +82,17 @@ class MinTiles(Guarantee):
             counts = original.counted.tiles
         else:
             return self.check(written)
-        counted_here = np.append(counts, False)[
-            original_zones(written, original)
-        ]  # the last: tiles that the original lacks
-        held = [int(counted_here[np.unique(tiles)].sum()) for tiles in written.area_tiles]
-        return self._naming(written, np.array([*held, 0]) < self.tiles, with_original=True)
+        # The last place is for tiles that the original lacks.
+        counts_here = np.append(counts, False)[original_zones(written, original)]
+        sizes = [int(counts_here[np.unique(tiles)].sum()) for tiles in written.area_tiles]
+        return self._naming(written, np.array([*sizes, 0]) < self.tiles, with_original=True)
 
     def _naming(
         self, written: WrittenRelease, small: Mask, *, unseen: bool = False, with_original: bool = False
     ) -> Finding:
-        """Count the rows with a small area at either end; the last is for an area that is not in the list.
+        """Count the rows with a small area at either end; the last place is for areas that are not in the list.
 
-        Rows are counted, not areas: a row lies in one partition, an area in several.
+        Rows are counted, not areas, since a row is in one partition and an area in several.
         """
         rows, ends = len(written.data), [small[numbers] for numbers in _ends(written)]
         found = int((ends[0] | ends[1]).sum())
@@ -104,8 +102,8 @@ class MinTiles(Guarantee):
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many rows name a smaller area."""
-        said = f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name a smaller area"
-        return f"{said}; {NEEDS_ORIGINAL} which tiles count." if counts["unseen"] else f"{said}."
+        unseen = f"; {NEEDS_ORIGINAL} which tiles count" if counts["unseen"] else ""
+        return f"{counted(counts['rows'], 'row')} checked, {counts['small']:,} name a smaller area{unseen}."
 
 
 class MaxArea(Guarantee):
@@ -122,12 +120,12 @@ class MaxArea(Guarantee):
         return f"Origin and destination of a flow have at most {self.km2:g} km² each, unless the row aggregates small flows."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Compare the size of the areas that each row names; one of unknown size may be too large."""
+        """Compare the sizes of the areas of each row; an area of unknown size may be too large."""
         given = [feature["properties"].get("area_km2") for feature in written.features]
         # Written values may be rounded up by half their last digit.
         limit = self.km2 * (1 + 1e-12) + WRITTEN_KM2 / 2
         fits = [isinstance(a, int | float) and a <= limit for a in given]
-        large = ~np.array([*fits, False])  # the last is for an area that is not listed
+        large = ~np.array([*fits, False])  # the last place is for areas that are not in the list
         origin, destination = _ends(written, _published(written))
         over = int((large[origin] | large[destination]).sum())
         return self.make_finding(over > 0, {"rows": len(origin), "over": over, "unknown": None in given})
@@ -139,7 +137,7 @@ class MaxArea(Guarantee):
 
 
 def _sizes(written: WrittenRelease) -> Ints:
-    """Count the distinct tiles of each area; the last is 0, for the area -1, which is not in the list."""
+    """Count the distinct tiles of each area; the last place is 0, for areas that are not in the list (-1)."""
     return np.array([*(len(np.unique(tiles)) for tiles in written.area_tiles), 0], np.int64)
 
 
@@ -149,7 +147,7 @@ def _ends(written: WrittenRelease, rows: Mask | slice = slice(None)) -> tuple[In
 
 
 def _published(written: WrittenRelease) -> Mask:
-    """Rows that are not small destinations taken together."""
+    """Return which rows are flows, and not aggregated small flows."""
     number, labels, _ = encode_ids(written.values("state"))
     published: Mask = np.array([label == STATES[PUBLISHED] for label in labels], bool)
     return published[number]

@@ -16,8 +16,8 @@ from crowdveil.io.written_release import BOUND_COLUMNS, FLOWS, STEPS, WrittenRel
 from crowdveil.model.release import STATES
 
 _FAULTS = {
-    "columns": "columns are missing or more than they should be",
-    "two_crowds": "two columns have the group size",
+    "columns": "columns are missing, or there are others",
+    "two_crowds": "two columns have a group size",
     "missing_values": "values are missing",
     "unknown_state": "a state is unknown",
     "small_volume": "a volume is below 1",
@@ -51,11 +51,9 @@ class FlowKAnonymity(Guarantee):
         return f"Every published flow, and every suppressed total that is given, {group}."
 
     def what_was_done(self) -> str:
-        """Return what was done to the data."""
-        return (
-            f"A count is published if at least {self.k:,} {self.k_unit} are behind it; other trips are suppressed. No ids are "
-            "published."
-        )
+        """Describe the anonymization."""
+        published = f"A count is published if it is of at least {self.k:,} {self.k_unit}"
+        return f"{published}; other trips are suppressed. No ids are published."
 
     def check(self, written: WrittenRelease) -> Finding:
         """Check the group size of each row, and each total of a time step."""
@@ -73,7 +71,7 @@ class FlowKAnonymity(Guarantee):
 
 
 class DisjointFlows(Guarantee):
-    """No pair of tiles lies in two rows of a time step, also where rows span several: no rows can be subtracted."""
+    """No pair of tiles is in two rows of a time step or interval, so that rows cannot be subtracted."""
 
     name: ClassVar[str] = "disjoint-flows"
     kind: ClassVar[Kind] = "privacy"
@@ -81,7 +79,7 @@ class DisjointFlows(Guarantee):
     tallies: ClassVar[Mapping[str, Merge]] = {"rows": "sum", "crossed": "sum", "unlisted": "max"}
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Count the rows over each pair of tiles, in each piece of time that rows span."""
+        """Find pairs of tiles in two rows, in each piece of time between the ends of rows."""
         origin, destination = written.area_numbers("origin_area"), written.area_numbers("destination_area")
         if min(origin.min(initial=0), destination.min(initial=0)) < 0:
             return self.make_finding(True, {"rows": len(origin), "unlisted": 1})
@@ -93,7 +91,7 @@ class DisjointFlows(Guarantee):
         return self.make_finding(crossed > 0, {"rows": len(origin), "crossed": crossed})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many time steps have a pair of tiles twice."""
+        """Return how many time steps have a pair of tiles in two rows."""
         if counts["unlisted"]:
             return "rows name an area that is not in the list of areas."
         return f"{counted(counts['rows'], 'row')} checked, {counts['crossed']:,} time steps have a pair twice."

@@ -1,4 +1,4 @@
-"""Rows that span intervals of time: the pieces of time that each is in, and windows; without code of the methods."""
+"""Intervals of time of rows, the pieces that they are cut into, and windows; without code of the methods."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _DAY_S = 86_400
 
 
 class RowPieces(NamedTuple):
-    """Each row once for each piece of time that it is in, in order of pieces: the number of the piece, and the row."""
+    """Pairs of a piece of time and a row that spans it, in order of pieces."""
 
     piece: Ints
     row: Ints
 
 
 def row_pieces(written: WrittenRelease) -> RowPieces:
-    """Return the pieces of time of each row: time is cut wherever a row begins or ends.
+    """Return the pieces of time of each row, which are cut wherever a row begins or ends.
 
-    Where rows have no intervals, a piece is a time step.
+    If rows have no intervals, a piece is a time step.
     """
     if not written.has_intervals:
         step = written.row_steps()[1]
@@ -37,7 +37,7 @@ def row_pieces(written: WrittenRelease) -> RowPieces:
 
 
 def rows_in_steps(written: WrittenRelease, original: Flows) -> RowPieces:
-    """Return the time steps of the original that begin in the interval of each row."""
+    """Return the original time steps that begin in the interval of each row."""
     return _spread(original.t, *written.row_intervals())
 
 
@@ -52,7 +52,7 @@ def _spread(times: Ints, start: Ints, until: Ints) -> RowPieces:
 
 
 def interval_faults(written: WrittenRelease) -> dict[str, bool]:
-    """Return what is wrong with intervals and windows: whether there is each of some faults."""
+    """Return the faults of intervals and windows, each with whether it occurs."""
     windows = "until" in written.steps.column_names
     if not written.has_intervals or not windows:
         return {"no_intervals": windows, "no_windows": written.has_intervals}
@@ -82,7 +82,7 @@ INTERVAL_FAULTS = {
 def days_that_count(original: Flows, tz: str, interval_s: int, k: int) -> tuple[Ints, Mask]:
     """Return the local day of each time step, and whether the step counts for the budget of the day.
 
-    Time steps do not count where the longest interval that could be published, of `interval_s` seconds, has fewer than k people.
+    Time steps do not count if the longest possible interval around them, of `interval_s` seconds, has fewer than k people.
     """
     local = local_seconds(original.t, tz)
     intervals, top = np.unique(local // interval_s, return_inverse=True)
@@ -94,8 +94,9 @@ def days_that_count(original: Flows, tz: str, interval_s: int, k: int) -> tuple[
 
 
 def rounded_over_windows(original: Flows, window: Ints) -> Flows:
-    """Return weighted flows with the whole trips of each over its window: those up to any flow, in order, are their weight,
-    rounded. Without weights, return the flows unchanged; `window` is that of each time step.
+    """Return weighted flows in whole trips, rounded so that each partial sum of a window is its rounded weight.
+
+    Flows without weights are returned unchanged. `window` has the window of each time step.
     """
     if original.weight is None:
         return original
@@ -109,7 +110,7 @@ def rounded_over_windows(original: Flows, window: Ints) -> Flows:
 
 
 def local_seconds(t: Ints, tz: str) -> Ints:
-    """Return the local time of each time, in seconds as if it were UTC."""
+    """Return the local time of each time, as seconds since 1970."""
     zone = ZoneInfo(tz)
     found = []
     for moment in t.tolist():
@@ -119,12 +120,12 @@ def local_seconds(t: Ints, tz: str) -> Ints:
 
 
 def people_in(original: Flows, steps: Ints) -> int:
-    """Return the people of some time steps; a lower bound where person ids are unknown."""
+    """Return the people of some time steps, or a lower bound if person ids are unknown."""
     return people_of(original, take_slices(original.offsets, steps)[0])
 
 
 def people_of(original: Flows, flows: Ints) -> int:
-    """Return the people of some flows; a lower bound where person ids are unknown."""
+    """Return the people of some flows, or a lower bound if person ids are unknown."""
     if original.k_unit == "trips":
         return int(original.people[flows].sum())
     if original.person_ids is None or original.person_offsets is None:

@@ -9,17 +9,17 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import WHOSE, CountedByPeople, Kind, Merge
+from crowdveil.guarantees.base import CountedByPeople, Kind, Merge, unknown_people
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.projection import great_circle_m
 
 MOST_STEPS = 20_000
-"""Sets that are tried for one trajectory before its search ends without an answer."""
+"""Number of sets that are tried for one trajectory before its search ends without an answer."""
 
 
 class KDeltaAnonymity(CountedByPeople):
-    """Every trajectory is, at all of its times, within δ of those of k − 1 others, which are within δ of one another."""
+    """Every trajectory has k − 1 others with the same times; at each of these, all k are within δ of one another."""
 
     name: ClassVar[str] = "k-delta-anonymity"
     kind: ClassVar[Kind] = "structure"
@@ -44,15 +44,12 @@ class KDeltaAnonymity(CountedByPeople):
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
         """Return how many trajectories have too few others near them."""
         trajectories = counted(counts["trajectories"], "trajectory", "trajectories")
-        said = (
-            f"{trajectories} checked, {counts['alone']:,} with fewer than {self.k - 1:,} others near them at all times"
-        )
-        if counts["unknown"]:
-            said += f"; of {counts['unknown']:,} it was not found out"
-        return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
+        unknown = f"; the search for {counts['unknown']:,} ended early" if counts["unknown"] else ""
+        alone = f"{counts['alone']:,} with fewer than {self.k - 1:,} others near them at all times"
+        return f"{trajectories} checked, {alone}{unknown}{unknown_people(counts)}."
 
     def _count(self, written: WrittenRelease, owner: Ints) -> tuple[int, int, int]:
-        """Search k trajectories for each; count those for which no k within δ were found, and whose search ended early."""
+        """Search k − 1 others for each trajectory; count those without them, and those whose search ended early."""
         number, t = written.column("published_id"), written.column("timestamp")
         lon, lat = written.column("lon"), written.column("lat")
         begins = np.append(np.flatnonzero(np.diff(number, prepend=0)), len(number))
@@ -69,7 +66,7 @@ class KDeltaAnonymity(CountedByPeople):
         return len(begins) - 1, alone, unknown
 
     def _has_k(self, one: int, near: list[set[int]], owner: Ints) -> bool | None:
-        """Return whether some of those near one trajectory are near one another, and of k owners; None where it is unknown."""
+        """Return whether k owners have trajectories near `one` and near one another; None if the search ended early."""
         steps = 0
 
         def extend(chosen: set[int], candidates: set[int]) -> bool | None:
@@ -78,7 +75,7 @@ class KDeltaAnonymity(CountedByPeople):
             if len(owners) >= self.k:
                 return True
             left = {i for i in candidates if int(owner[i]) not in owners}
-            # Those that are near most of the others come first: in a cluster that is apart the first try ends it.
+            # Those near most others come first: in a separate cluster the first try ends the search.
             for i in sorted(left, key=lambda i: (-len(near[i] & left), i)):
                 steps += 1
                 if steps > MOST_STEPS:
@@ -93,11 +90,11 @@ class KDeltaAnonymity(CountedByPeople):
 
 
 def _neighbors(lon: Floats, lat: Floats, delta_m: float) -> list[tuple[int, list[set[int]]]]:
-    """Return each trajectory of one sequence of times, with the list of those that are within δ of each one at all times."""
+    """Return each trajectory of equal times, with the list of those within δ of each one at all times."""
     near: list[set[int]] = []
     for i in range(len(lon)):
         left = np.arange(len(lon))
-        for point in (0, slice(None)):  # most are apart at the first time already
+        for point in (0, slice(None)):  # most are apart from the first time on
             here = lon[left][:, point], lat[left][:, point]
             far = great_circle_m(lon[i][point], lat[i][point], *here)
             left = left[(far <= delta_m).reshape(len(left), -1).all(axis=1)]

@@ -14,7 +14,7 @@ from crowdveil.io.written_release import BOUND_COLUMNS, WrittenRelease
 
 
 class DifferentialPrivacy(Guarantee):
-    """Volumes have noise, and no exact figure is published with them."""
+    """Volumes have noise, and no exact number is published with them."""
 
     name: ClassVar[str] = "differential-privacy"
     kind: ClassVar[Kind] = "privacy"
@@ -23,7 +23,7 @@ class DifferentialPrivacy(Guarantee):
 
     epsilon: float = Field(gt=0)
     trips: int = Field(ge=1)
-    """Trips of a person that are kept; where people are not known, trips that are protected together."""
+    """Number of trips that are kept of a person or, if people are unknown, that are protected together."""
     unit: Literal["person", "trips"] = "trips"
     period: Literal["step", "release"] = "step"
 
@@ -40,11 +40,11 @@ class DifferentialPrivacy(Guarantee):
         )
 
     def what_was_done(self) -> str:
-        """Return what was done to the data."""
+        """Describe the anonymization."""
         return "Random noise was added to every count, and small counts were left out."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Check that no exact figure is published with the noisy volumes; the noise itself is not visible in files."""
+        """Check that no exact number is published with the noisy volumes; files do not show the noise itself."""
         exact = "people" in written.data.column_names or not np.array_equal(
             written.column("trips"), written.column("volume")
         )
@@ -53,22 +53,22 @@ class DifferentialPrivacy(Guarantee):
         return self.make_finding(exact or bounds or totals > 0, counts, open_=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return which exact figure was found, or that there is none."""
-        faults = ["the group size of rows is given besides their volume"] if counts["exact_group"] else []
+        """Return which exact numbers were found, or that there are none."""
+        faults = ["the group size of rows is published next to their volume"] if counts["exact_group"] else []
         if counts["exact_bounds"]:
             faults.append("rows of one volume have different confidence bounds")
         if counts["exact_totals"]:
-            faults.append(f"the suppressed volume is given in {counted(counts['exact_totals'], 'time step')}")
+            faults.append(f"the suppressed volume is published in {counted(counts['exact_totals'], 'time step')}")
         if faults:
             return f"{'; '.join(faults)}."
         return (
-            "no exact figure is published with the noisy ones; the noise itself is a property of the mechanism, which files "
+            "no exact number is published with the noisy ones; the noise itself is a property of the mechanism, which files "
             "do not show."
         )
 
 
 def _do_bounds_differ(written: WrittenRelease) -> bool:
-    """Return whether bounds depend on more than the noisy volume: they differ between rows of one volume."""
+    """Return whether rows of equal volume have different bounds, which then depend on more than the noisy volume."""
     columns = [written.column(name) for name in BOUND_COLUMNS if name in written.data.column_names]
     rows = np.column_stack([written.column("volume"), *columns])
     return len(np.unique(rows, axis=0)) > len(np.unique(rows[:, 0]))

@@ -2,7 +2,8 @@
 
 Tiles of a time step that are in the same areas are one *atom*. A product of sparse matrices (atoms of origins × areas, areas ×
 areas with the numbers of rows, areas × atoms of destinations) has the row of each pair of atoms. Where two rows meet, it has
-fewer entries than they cover. Time steps are taken in groups, and in each the atoms of origins, so that memory is bounded.
+fewer entries than they cover. To bound memory, groups of time steps, and of atoms of origins in each, are checked one after
+the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Check guarantees about a map of sectors, on the written GeoJSON, with the original locations or without."""
+"""Check guarantees about a map of sectors on the written GeoJSON, with or without the original locations."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from crowdveil.model.arrays import Floats, Indices, Ints, Mask
 from crowdveil.model.trajectories import Trajectories
 
 NEAR_M = 0.25
-"""Coordinates are written to a tenth of a meter, so that outlines are this near to their exact position."""
+"""Largest distance of an outline from its exact position: coordinates are written to a tenth of a meter."""
 _BAND = 512
-"""Columns painted at once."""
+"""Number of columns that are painted at once."""
 NOWHERE, TWICE = -1, -2
 _FAULTS = {
-    "properties": "properties are missing or more than they should be",
+    "properties": "properties are missing, or there are others",
     "not_numbered": "sectors are not numbered 1, 2, …",
     "wrong_area": "an area is not that of its bounds",
     "wrong_density": "a density is not locations over area",
@@ -32,7 +32,7 @@ class SectorGuarantee(Guarantee):
     """A guarantee about a map of sectors."""
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Check the file, with the original locations or without."""
+        """Check the file, with or without the original locations."""
         raise NotImplementedError
 
 
@@ -52,7 +52,7 @@ class SectorKAnonymity(SectorGuarantee):
         return f"Every sector of the map has locations of at least {self.k:,} {self.k_unit}."
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Check the numbers in the file; with the original count locations and people of each sector again."""
+        """Check the numbers in the file; with the original, recount the locations and people of each sector."""
         if written.counts != self.k_unit:
             return self.make_finding(True, {"counts_differ": 1})
         small = int((written.people < self.k).sum())
@@ -71,11 +71,11 @@ class SectorKAnonymity(SectorGuarantee):
         )
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many sectors have too few."""
+        """Return how many sectors are too small."""
         if counts["counts_differ"]:
             return f"the file does not count {self.k_unit}."
-        said = f"{counts['small']:,} with fewer than {self.k:,} {self.k_unit}"
-        return _checked(counts, f"{said}, {counts['wrong']:,} with other numbers" if with_original else said)
+        wrong = f", {counts['wrong']:,} with wrong numbers" if with_original else ""
+        return _checked(counts, f"{counts['small']:,} with fewer than {self.k:,} {self.k_unit}{wrong}")
 
 
 class DisjointSectors(SectorGuarantee):
@@ -102,7 +102,7 @@ class DisjointSectors(SectorGuarantee):
 
 
 class EveryLocationCounted(SectorGuarantee):
-    """Locations are in a sector or suppressed; the number of suppressed ones is given only for a group of at least k."""
+    """Every location is in a sector or suppressed; the number of suppressed ones is published only for at least k people."""
 
     name: ClassVar[str] = "every-location-counted"
     kind: ClassVar[Kind] = "privacy"
@@ -118,7 +118,7 @@ class EveryLocationCounted(SectorGuarantee):
         )
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Check whether the number is possible; with the original count the locations in no sector."""
+        """Check whether the number is possible; with the original, count the locations outside of all sectors."""
         given = written.suppressed
         if original is None:
             possible = given is None or given == 0 or given >= self.k
@@ -133,7 +133,7 @@ class EveryLocationCounted(SectorGuarantee):
         """Return whether the number of suppressed locations is right, or possible."""
         if with_original:
             verdict = "wrong" if counts["wrong"] else "right"
-            # Without the number: with the sum of the sectors it would reveal a number that is suppressed.
+            # Without numbers: a total would reveal the suppressed number by subtraction.
             return f"every location of the original checked; the number of suppressed locations is {verdict}."
         if counts["wrong"]:
             return "the number of suppressed locations is too small."
@@ -141,7 +141,7 @@ class EveryLocationCounted(SectorGuarantee):
 
 
 class WellFormedSectors(SectorGuarantee):
-    """The file has the content of a map of sectors, and nothing else."""
+    """The file is a map of sectors, and has nothing else."""
 
     name: ClassVar[str] = "well-formed-sectors"
     kind: ClassVar[Kind] = "structure"
@@ -151,7 +151,7 @@ class WellFormedSectors(SectorGuarantee):
     tallies: ClassVar[Mapping[str, Merge]] = {"sectors": "sum", **flags(_FAULTS)}
 
     def check_sectors(self, written: WrittenSectors, original: Trajectories | None = None) -> Finding:
-        """Check the names, and compute area and density again."""
+        """Check the names, and recompute area and density."""
         names = {"sector", "locations", written.counts, *NUMBERS}
         west, south, east, north = written.bounds.T
         area = (east - west) * (north - south) / 1e6
@@ -173,7 +173,7 @@ class WellFormedSectors(SectorGuarantee):
 
 
 def sector_of(written: WrittenSectors, original: Trajectories) -> Ints:
-    """Return the sector of each original location, as a number from 0; NOWHERE, or TWICE if it lies in several.
+    """Return the sector of each original location, from 0; NOWHERE if it is in none, TWICE if it is in several.
 
     A location on a line belongs to the sector east or north of it.
     """
@@ -190,12 +190,12 @@ def sector_of(written: WrittenSectors, original: Trajectories) -> Ints:
 
 
 def _lines(written: WrittenSectors) -> tuple[Floats, Floats]:
-    """Return all lines where a sector begins or ends, from west to east, and from south to north."""
+    """Return the coordinates where sectors begin or end, from west to east and from south to north."""
     return np.unique(written.bounds[:, [0, 2]]), np.unique(written.bounds[:, [1, 3]])
 
 
 def _painted(written: WrittenSectors, columns: Floats, rows: Floats) -> Iterator[tuple[int, Indices]]:
-    """Yield each band of columns: its first column, and the sector at each column and row between the lines."""
+    """Yield bands of columns: the first column, and the sector at each column and row of the band."""
     west, east = (np.searchsorted(columns, written.bounds[:, i]) for i in (0, 2))
     south, north = (np.searchsorted(rows, written.bounds[:, i]) for i in (1, 3))
     for first in range(0, max(len(columns) - 1, 0), _BAND):
@@ -213,7 +213,7 @@ def _outlined(written: WrittenSectors) -> Mask:
     plane = written.plane.polygons_to_plane(written.polygons)
     west, south, east, north = written.bounds.T
     for i in np.flatnonzero(shapely.get_type_id(plane) == 6):
-        # Cut at the date line: its parts must not overlap, and are one polygon on the plane except for a thin seam.
+        # A sector cut at the date line: its parts must not overlap, and on the plane they form one polygon, except for a seam.
         parts = shapely.get_parts(plane[i])
         joined = shapely.union_all(shapely.buffer(parts, NEAR_M / 10, join_style="mitre"))
         overlap = shapely.area(shapely.intersection(parts[:-1], parts[1:])).sum()

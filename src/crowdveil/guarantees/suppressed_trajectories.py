@@ -16,7 +16,7 @@ from crowdveil.model.trajectories import Trajectories
 
 
 class SuppressedTrajectories(Guarantee):
-    """At most a share of the trajectories is suppressed, and those of at least k people, or none."""
+    """At most a share of the trajectories is suppressed: none, or those of at least k people."""
 
     name: ClassVar[str] = "suppressed-trajectories"
     published: ClassVar[str] = "trajectories"
@@ -35,11 +35,11 @@ class SuppressedTrajectories(Guarantee):
         return f"At most {100 * self.suppress:g} % of the trajectories are suppressed: none, or {whose}."
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Check nothing: the files do not show how many trajectories the original has."""
+        """Check nothing: the files do not show the number of original trajectories."""
         return self.make_finding(False, {"open": 1}, open_=True)
 
     def check_with_trajectories(self, written: WrittenRelease, original: Trajectories, source: Ints | None) -> Finding:
-        """Count the missing parts of each original trajectory, and their people."""
+        """Count the missing parts of the original trajectories, and their people."""
         parts = self._parts(original)
         published, total = len(np.unique(written.column("published_id"))), int(parts.sum())
         over = not within_budget(total - published, total, self.suppress)
@@ -54,23 +54,23 @@ class SuppressedTrajectories(Guarantee):
         return self.make_finding(over or few, {"over": over, "few_people": few}, with_original=True)
 
     def _parts(self, original: Trajectories) -> Ints:
-        """Return how many parts of each original trajectory there are to publish."""
+        """Return the number of parts of each original trajectory."""
         return np.ones(len(original), np.int64)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return whether too much is suppressed. Numbers are left out: they may reveal a person."""
+        """Return whether too much is suppressed, without numbers, which may reveal a person."""
         if not with_original:
             return f"the files do not show how many {self.published} the original has."
-        said = ["more are suppressed" if counts["over"] else "no more are suppressed"]
+        parts = ["too many are suppressed" if counts["over"] else "no more than allowed are suppressed"]
         if counts["few_people"]:
-            said.append(f"those of fewer than {self.k:,}")
+            parts.append(f"they are of fewer than {self.k:,}")
         if counts["open"]:
-            said.append("whose they are is known only during the run")
-        return f"{'; '.join(said)}."
+            parts.append("their people are known only during the run")
+        return f"{'; '.join(parts)}."
 
 
 class SuppressedSegments(SuppressedTrajectories):
-    """At most a share of the segments of trajectories is suppressed, and those of at least k people, or none."""
+    """At most a share of the segments of trajectories is suppressed: none, or those of at least k people."""
 
     name: ClassVar[str] = "suppressed-segments"
     published: ClassVar[str] = "segments"
@@ -88,7 +88,7 @@ class SuppressedSegments(SuppressedTrajectories):
 
 
 def segment_counts(original: Trajectories, segment_s: int) -> Ints:
-    """Return the number of segments of each trajectory, which is cut at multiples of a length."""
+    """Return the number of segments of each trajectory, cut at multiples of a length of time."""
     begins = np.ones(original.points, np.bool_)
     begins[1:] = np.diff(original.t // segment_s) != 0
     begins[original.offsets[:-1]] = True

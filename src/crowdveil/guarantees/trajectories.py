@@ -10,17 +10,17 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from crowdveil.errors import counted
-from crowdveil.guarantees.base import WHOSE, Finding, Guarantee, Kind, Merge, broken_outlines, faults_in, flags
+from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, broken_outlines, faults_in, flags, unknown_people
 from crowdveil.io.written_release import POINTS, WrittenRelease, has_columns
 from crowdveil.model.arrays import Floats, Ints, Mask, gather
 from crowdveil.model.trajectories import Trajectories
 
 CHUNK = 10_000
-"""Trajectories whose points are hashed at once."""
+"""Number of trajectories that are hashed at once."""
 CHUNK_ROWS = 1 << 18
-"""Rows that are checked at once."""
+"""Number of rows that are checked at once."""
 _FAULTS = {
-    "columns": "columns are missing or more than they should be",
+    "columns": "columns are missing, or there are others",
     "missing_values": "values are missing",
     "not_numbered": "trajectories are not numbered 1, 2, … in the order of the rows",
     "times_fall": "times fall inside a trajectory",
@@ -102,8 +102,8 @@ class LocationsOnTileCenters(Guarantee):
         return self.make_finding(strange > 0, {"positions": n, "strange": strange})
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many positions are not the center of a tile."""
-        return f"{counted(counts['positions'], 'position')} checked, {counts['strange']:,} are no center."
+        """Return how many positions are not at the center of a tile."""
+        return f"{counted(counts['positions'], 'position')} checked, {counts['strange']:,} are not at a center."
 
 
 class TrajectoryKAnonymity(Guarantee):
@@ -125,10 +125,10 @@ class TrajectoryKAnonymity(Guarantee):
         return f"Every published trajectory is equal, in all locations and times, to at least {self.k - 1:,} others {others}."
 
     def what_was_done(self) -> str:
-        """Return what was done to the data."""
+        """Describe the anonymization."""
         return (
-            f"Similar trajectories of at least {self.k:,} {self.k_unit} were put into groups, and one common trajectory is "
-            "published for each of a group, without ids. Trajectories without a group are suppressed."
+            f"Similar trajectories of at least {self.k:,} {self.k_unit} were put into groups, and all members of a group are "
+            "published as one common trajectory, without ids. Trajectories without a group are suppressed."
         )
 
     def check(self, written: WrittenRelease) -> Finding:
@@ -149,14 +149,13 @@ class TrajectoryKAnonymity(Guarantee):
         return self.make_finding(few > 0, {"few_people": few, **counts}, with_original=True)
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
-        """Return how many equivalence classes have too few."""
+        """Return how many equivalence classes are too small."""
         classes = counted(counts["classes"], "equivalence class", "equivalence classes")
         k = f"fewer than {self.k:,}"
         if with_original and not counts["small"]:
             return f"{classes}, {counts['few_people']:,} with {k} people."
         trajectories = counted(counts["trajectories"], "trajectory", "trajectories")
-        said = f"{trajectories} in {classes}, {counts['small']:,} with {k}"
-        return f"{said}; {WHOSE}." if counts["whose"] else f"{said}."
+        return f"{trajectories} in {classes}, {counts['small']:,} with {k}{unknown_people(counts)}."
 
     def _sizes(self, group: Ints) -> dict[str, int]:
         sizes = np.bincount(group)
@@ -164,7 +163,7 @@ class TrajectoryKAnonymity(Guarantee):
 
 
 class SegmentKAnonymity(TrajectoryKAnonymity):
-    """Every segment of a trajectory is in an equivalence class of at least k, and has no link to other segments."""
+    """Every segment of a trajectory is in an equivalence class of at least k, and is not linked to other segments."""
 
     name: ClassVar[str] = "segment-k-anonymity"
 
@@ -177,7 +176,7 @@ class SegmentKAnonymity(TrajectoryKAnonymity):
         )
 
     def check(self, written: WrittenRelease) -> Finding:
-        """Count the segments of each equivalence class. The files do not show whose they are."""
+        """Count the segments of each equivalence class. The files do not show their people."""
         counts = self._sizes(_equivalence_classes(written))
         violated = counts["small"] > 0 or "user_id" in written.data.column_names
         whose = counts["trajectories"] > 0 and not violated
@@ -204,25 +203,25 @@ def _small_classes(group: Ints, person: Ints, k: int) -> int:
 
 
 def _row_chunks(rows: int) -> Iterator[slice]:
-    """Yield slices of rows, each with the first row of the next: columns of all rows take much memory."""
+    """Yield slices of rows, to save memory; each has the first row of the next one, too."""
     for low in range(0, rows, CHUNK_ROWS):
         yield slice(low, min(low + CHUNK_ROWS + 1, rows))
 
 
 def _equivalence_classes(written: WrittenRelease) -> Ints:
-    """Return the equivalence class of each written trajectory: equal point for point, times included."""
+    """Return the equivalence class of each written trajectory: those with equal points, including times."""
     number = written.column("published_id")
     begins = np.flatnonzero(np.append(True, number[1:] != number[:-1])[: len(number)])
-    # A hash of the points of each: copies of them would take as much memory again as the table.
+    # Hashes of points, since copies would take as much memory as the table.
     known, ends = dict[bytes, int](), np.append(begins, len(number))
     found = [_classes_in(written, ends[low : low + CHUNK + 1], known) for low in range(0, len(begins), CHUNK)]
     return np.concatenate([np.zeros(0, np.int64), *found])
 
 
 def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) -> Ints:
-    """Return the equivalence class of each of some trajectories, whose first rows and last end are given.
+    """Return the equivalence class of each trajectory between some `ends`.
 
-    Classes are numbered by the hash of their points; new ones are added to the `known`.
+    Hashes of points have numbers in `known`; new ones are added.
     """
     rows = slice(int(ends[0]), int(ends[-1]))
     columns = [written.column(name, rows).astype(np.float64) for name in ("lon", "lat", "timestamp")]
@@ -237,9 +236,9 @@ def _classes_in(written: WrittenRelease, ends: Ints, known: dict[bytes, int]) ->
 
 
 def _repeats(columns: Sequence[Floats | Ints], ends: Ints) -> Mask:
-    """Return which trajectories are equal, bit for bit, to the one before: in a release most are, and need no hash."""
+    """Return which trajectories equal the one before, bit for bit: most of a release do, and need no hash."""
     lengths = np.diff(ends)
-    before = np.arange(ends[-1]) - np.repeat(lengths, lengths)  # other rows where lengths differ, and of the first
+    before = np.arange(ends[-1]) - np.repeat(lengths, lengths)  # wrong if lengths differ, and for the first one
     same = np.ones(ends[-1], np.bool_)
     for column in columns:
         bits = column.view(np.int64)

@@ -15,9 +15,9 @@ from crowdveil.errors import (
     as_command_line,
     as_field,
     counted,
+    reason_for,
     render,
     rows_that,
-    said_of,
 )
 from crowdveil.model.arrays import Mask
 
@@ -87,7 +87,7 @@ class ReadNotes:
         messages += [f"{text}: {n:,}." for text, n in self.numbers.items()]
         return [
             *messages,
-            *(f"dropped {counted(n, 'row')} that {said_of(n, reason)}." for reason, n in self.dropped.items()),
+            *(f"dropped {counted(n, 'row')} that {reason_for(n, reason)}." for reason, n in self.dropped.items()),
         ]
 
 

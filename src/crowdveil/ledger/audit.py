@@ -1,7 +1,7 @@
 """Audit a new release against earlier ones: the smallest group that can be derived from their published volumes.
 
-Geometry does not matter here. Each source record is in at most one row of each release; an *atom* is the set of records with the
-same row in each of them.
+Geometry does not matter here. Each source record is in at most one row of each release. An *atom* is the set of records in the
+same row of each release.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Published(NamedTuple):
     Attributes
     ----------
     name
-        Of the release.
+        The name of the release.
     row
-        For each record the published row that contains it; -1 where the release does not cover it, or suppresses it without a
-        published total. A published suppressed total is a row of its own.
+        The published row of each record; -1 if the release does not cover it, or suppresses it without a published total.
+        A published suppressed total is a separate row.
     k
-        Its smallest group size; None for that of the audit.
+        The smallest group size of the release; None for that of the audit.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Derivation(NamedTuple):
     release, added
         The release and the rows whose volumes are added.
     other, subtracted
-        The other release and the rows whose volumes are subtracted. In tier 3 rows of all earlier releases together are numbered
-        as in `Audit.base`.
+        The other release and the rows whose volumes are subtracted. In tier 3 rows of all earlier releases together have the
+        numbers of `Audit.base`.
     size, needed
-        The people (or trips) in the set, and how many it should have.
+        The number of people (or trips) in the set, and the required number.
     """
 
     release: str
@@ -70,15 +70,15 @@ class Audit(NamedTuple):
     passed
         Whether no set below k can be derived.
     smallest
-        The size of the smallest derivable set below k; None where there is none.
+        The size of the smallest derivable set below k; None if there is none.
     leaks
         One derivation for each row from which a set below k can be derived: the smallest found from that row.
     leaking_rows
         The number of such rows for each release, by name.
     confined
-        Overlaps whose volume is certain to be within 1 to k - 1, from the published volumes.
+        Number of overlaps whose volume is certainly 1 to k - 1, by the published volumes.
     strict
-        Whether the audit may have refused what is safe: in tier 3, or where people are counted by a lower bound.
+        Whether the audit may have refused a safe release: in tier 3, or with a lower bound of people.
     base
         In tier 3 the row of each record in the common refinement of the earlier releases, which derivations name; otherwise
         None.
@@ -97,9 +97,9 @@ class Audit(NamedTuple):
 def audit(records: Records, new: Published, earlier: Sequence[Published], k: int) -> Audit:
     """Return whether a set of fewer than k people can be derived from a new release and earlier ones.
 
-    Each release alone is taken to be k-anonymous, and the earlier ones to have passed the audit together. Where releases have
-    other k, a record needs the smallest k of those that publish it in a row: groups of that size are public already. A set needs
-    the most that one of its records does: one that only the release with the larger k covers needs the larger k.
+    It assumes that each release is k-anonymous, and that the earlier ones passed the audit together. If releases have
+    different k, a record needs the smallest k of those that publish it in a row, since groups of that size are public
+    already. A set needs the largest k of its records.
     """
     _check(records, new, earlier)
     touched = _touched(new, earlier)
@@ -133,7 +133,7 @@ def _check(records: Records, new: Published, earlier: Sequence[Published]) -> No
 
 
 def _needed(releases: Sequence[Published], k: int) -> Ints:
-    """Return for each record the smallest k of the releases that publish it; 0 where none does."""
+    """Return for each record the smallest k of the releases that publish it; 0 if none does."""
     most = np.iinfo(np.int64).max
     needed = np.full(len(releases[0].row), most)
     for release in releases:
@@ -143,7 +143,7 @@ def _needed(releases: Sequence[Published], k: int) -> Ints:
 
 
 def _is_union(coarse: Ints, fine: Ints) -> bool:
-    """Return whether each row of a release is a union of rows of another: then it reveals nothing more than that."""
+    """Return whether each row of a release is a union of rows of another, and so reveals nothing more."""
     if np.any((coarse >= 0) & (fine < 0)):
         return False
     rows, inverse = np.unique(fine[fine >= 0], return_inverse=True)
@@ -154,9 +154,9 @@ def _is_union(coarse: Ints, fine: Ints) -> bool:
 
 
 def _touched(new: Published, earlier: Sequence[Published]) -> Mask:
-    """Return the records that rows of any releases connect with a row of the new one; all others were audited before.
+    """Return the records that rows of any release connect with a row of the new one; all others were audited before.
 
-    Two records are connected where a release has both in one row.
+    Two records are connected if they are in one row of a release.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -174,7 +174,7 @@ def _touched(new: Published, earlier: Sequence[Published]) -> Mask:
 
 
 def _relevant(releases: Sequence[Published]) -> list[Published]:
-    """Return the earlier releases that may reveal something: not one whose rows are unions of rows of another."""
+    """Return the earlier releases that may reveal something: those with rows that are not unions of rows of another."""
     near = [release for release in releases if np.any(release.row >= 0)]
     kept: list[Published] = []
     for i, e in enumerate(near):
@@ -208,10 +208,10 @@ def _audit_pair(records: Records, new: Published, base: Published, needed: Ints)
         return Audit(2, True, None, (), dict.fromkeys(names, 0), 0, False)
     if records.person is not None:
         cuts = PairCuts(pair.overlaps, pair.volume, pair.needed)
-    # The largest volume of an overlap is that of the smallest set with it.
+    # The largest possible volume of an overlap is that of its smallest set.
     confined = int(np.count_nonzero(cuts.lowest(cuts.leaking(), pair.volume) >= 1))
     leaking = dict(zip(names, found.leaking_rows, strict=True))
-    # A bound of people that is too small is no proof that a set has too few.
+    # A small lower bound of people does not prove that a set has too few.
     strict = bool(np.any(found.size >= found.needed))
     return Audit(2, False, int(found.size.min()), _derivations(pair, found, names), leaking, confined, strict)
 

@@ -1,4 +1,4 @@
-"""Candidates: releases that are to be audited, each with its source records and the row that contains each of them."""
+"""Candidates for an audit: releases with their source records and the row of each record."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Candidate:
     period, k, k_unit
         As in `Entry`.
     parent
-        The entry that it was derived from; None where it was made from the data.
+        The entry from which it was derived; None if it was made from the data.
     step_s, tz
         As in `Entry`.
     epsilon
-        Privacy loss of a release with noise, whose rows contain no record exactly; None where volumes are exact.
+        Privacy loss of a release with noise, whose rows contain no record exactly; None if volumes are exact.
     fold
-        The period that its times are folded by; None where they are not.
+        The period by which its times are folded; None if they are not.
     independent
         As in `Entry`.
     times
@@ -77,23 +77,23 @@ class Candidate:
 
 
 def known_columns(ledger: Ledger) -> dict[str, str] | None:
-    """Return the columns that identify trips or flows, as the ledger's first active entry has them; None without one."""
+    """Return the columns that identify trips or flows in the ledger's first active entry; None if there is none."""
     first = next((entry for entry in active_entries(ledger) if entry.kind != "locations"), None)
     return None if first is None else dict(first.columns)
 
 
 def check_auditable(method_name: str, option: str = "ledger") -> None:
-    """Raise if a ledger cannot audit a method: its volumes are neither exact nor noisy with a known epsilon.
-
-    `option` is the one that asks for the audit, or for rows that pass it.
-    """
+    """Raise if a ledger cannot audit a method, because its rows overlap; `option` is the one that needs the audit."""
     semantics = find_method(method_name).row_semantics
     if semantics == "noisy" and option == "keep_unchanged":
-        raise InputError(Option(option), f"it is for exact volumes, and {method_name} adds noise. Leave it out.")
+        raise InputError(
+            Option(option),
+            f"Expected a method with exact volumes, got {method_name}, which adds noise. Leave this out.",
+        )
     if semantics == "overlapping":
         raise InputError(
             Option(option),
-            f"it audits rows without overlap, and rows of {method_name} overlap. Leave it out, or choose another method.",
+            f"Expected a method without overlapping rows, got {method_name}. Leave this out, or choose another method.",
         )
 
 
@@ -120,7 +120,7 @@ def model_candidate(
     release: FlowRelease,
     about: Mapping[str, Any],
 ) -> Candidate:
-    """Return the candidate of a release of flows that is not written yet."""
+    """Return the candidate of a release of flows before it is written."""
     _check_kind(ledger, inputs)
     epsilon = about.get("epsilon")
     row = (
@@ -137,16 +137,16 @@ def model_candidate(
 
 
 def inputs_of(ledger: Ledger, data: Any, reading: Reading, flows: Flows) -> Inputs:
-    """Read the source records of flows that were read from `data`, as this ledger identifies them."""
+    """Read the source records behind flows from `data`, with the identifying columns of the ledger."""
     return read_records(data, reading, flows, known_columns(ledger), ledger.key)
 
 
 def map_candidate(
     ledger: Ledger, name: str, data: Trajectories, written: WrittenSectors, inputs: list[str]
 ) -> Candidate:
-    """Return the candidate of a written heat map; raise where the ledger has another map of its period.
+    """Return the candidate of a written heat map; raise if the ledger has a different map of its period.
 
-    Two maps of the same data can be subtracted unless they are equal. No locations are kept to tell what two maps share.
+    Different maps of the same data can be subtracted, and the ledger has no locations to tell what two maps share.
     """
     period = Period(int(data.t.min()), int(data.t.max()) + 1, True)
     for entry in active_entries(ledger):
@@ -156,8 +156,8 @@ def map_candidate(
         if (earlier.properties, earlier.k) != (written.properties, written.k):
             raise GuaranteeViolatedError(
                 name,
-                f"Expected one heat map of the data, but {entry_label(entry)} is of the same period and differs. Use that map: "
-                "two with another grid, group size or data can be subtracted.",
+                f"Expected a single heat map of the data, but {entry_label(entry)} is of the same period and differs, so the two "
+                "can be subtracted. Use the earlier map.",
             )
     nothing = np.zeros(0, np.int64)
     records = SourceRecords(nothing.astype(np.uint64), None, nothing, nothing)
@@ -165,21 +165,21 @@ def map_candidate(
 
 
 def derived_candidate(ledger: Ledger, name: str, written: WrittenRelease, manifest: Manifest) -> Candidate:
-    """Return the candidate of a derived release, whose records are those of its parent in the ledger."""
+    """Return the candidate of a derived release, with the records of its parent in the ledger."""
     origin, stated = manifest.parent, manifest.guaranteed(SumsOfParent.name)
     if origin is None or stated is None:
-        raise InputError(name, "the manifest of this derived release names no parent, so it cannot be audited.")
+        raise InputError(name, "Expected a parent in the manifest of a derived release, got none. Derive it again.")
     sums, sha256 = guarantee_from_manifest(SumsOfParent.name, stated), origin.files.get("data")
     parent = next((entry for entry in active_entries(ledger) if sha256 in entry.files.values()), None)
     stored = None if parent is None else stored_release(ledger, parent)
     if parent is None or stored is None or not isinstance(sums, SumsOfParent):
         raise InputError(
             name,
-            f"the release that it was derived from, {origin.name}, is not in the ledger. Add that first.",
+            f"Expected its parent {origin.name} in the ledger, which lacks it. Add the parent first.",
         )
     finding = sums.compare(stored, written)
     if finding.violated:
-        raise GuaranteeViolatedError(name, f"it is not a sum of rows of {entry_label(parent)}. {finding.detail}")
+        raise GuaranteeViolatedError(name, f"its rows are not sums of rows of {entry_label(parent)}. {finding.detail}")
     records = stored_records(ledger, parent)
     of_row = np.array([*sums.rows_of_parent(stored, written), -1], np.int64)
     inside = (records.cell >= 0) & (records.cell < len(stored.data))  # a suppressed total is not added up
@@ -195,19 +195,20 @@ def _check_kind(ledger: Ledger, inputs: Inputs) -> None:
     if other is not None:
         raise InputError(
             Option("ledger"),
-            f"records of this ledger are {other.kind}, and those of this run are {inputs.kind}, so that they cannot be "
-            "compared. Make a ledger for this source.",
+            f"Expected {other.kind}, as in the earlier entries, got {inputs.kind}. Create a ledger for this source.",
         )
 
 
 def rows_with_totals(flows: Flows, release: FlowRelease) -> Ints:
-    """Return the published row of each flow: of the table, or, after those, the suppressed total of its time step or window."""
+    """Return the published row of each flow: one of the table, or after those the suppressed total of its step or window."""
     row, place = row_of_flows(flows, release), windows_of_steps(flows, release)
-    given = np.append(release.suppressed != NOT_GIVEN, False)[place]  # the last is for time steps that are not listed
+    given = np.append(release.suppressed != NOT_GIVEN, False)[
+        place
+    ]  # the last place is for time steps that are not listed
     total = np.where(given, len(release) + place, -1)
     return np.where(row >= 0, row, total[flows.step])
 
 
 def release_name(folder: Path | str) -> str:
-    """Return the name of a release in the ledger: that of its folder."""
+    """Return the name of a release in the ledger: the name of its folder."""
     return Path(folder).absolute().name

@@ -1,8 +1,8 @@
-"""Identify source records by keyed hashes of their content, so that inputs that overlap share the records in common.
+"""Identify source records by keyed hashes of their content, to find the records that several inputs share.
 
-A record is identified by the raw values of the columns of its origin, destination, time and person, as far as the first entry of
-the ledger had them: not by its position, and not by the zones, time steps, columns, time zone or rules for ids of a run. Equal
-rows are one record with the number of them as volume.
+A record is identified by the raw values of origin, destination, time and person, in the columns of the ledger's first entry.
+Its row number, and the zones, time steps, columns and time zone of a run do not matter. Equal rows are one record, and their
+number is its volume.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from crowdveil.model.arrays import Floats, Ints, group_sums
 Hashes = npt.NDArray[np.uint64]
 COORDINATES = ("origin_lon", "origin_lat", "destination_lon", "destination_lat")
 _DECIMALS = 7
-"""Decimals of degrees that identify a location: about a centimeter."""
+"""Decimals of degrees of a location, about a centimeter."""
 
 
 class SourceRecords(NamedTuple):
@@ -38,12 +38,11 @@ class SourceRecords(NamedTuple):
     source
         The keyed hash of the content.
     person
-        The keyed hash of the person; None where people are not known.
+        The keyed hash of the person; None if people are unknown.
     volume
-        Trips of the record.
+        Number of trips.
     cell
-        The flow that it lies in; of records of a release the published row, -1 where it is suppressed without a
-        published total.
+        The flow of the record; in a release its published row, or -1 if it is suppressed without a published total.
     """
 
     source: Hashes
@@ -58,7 +57,7 @@ class SourceRecords(NamedTuple):
 
 
 def distinct_records(source: Hashes, person: Hashes | None, volume: Ints | None, cell: Ints) -> SourceRecords:
-    """Return records sorted by their hash, equal ones added up; raise where equal ones lie in different cells."""
+    """Return records sorted by their hash, with equal ones added up; raise if equal ones are in different cells."""
     hashes, first, number = np.unique(source, return_index=True, return_inverse=True)
     if not np.array_equal(cell[first][number], cell):
         raise equal_records_apart()
@@ -67,22 +66,22 @@ def distinct_records(source: Hashes, person: Hashes | None, volume: Ints | None,
 
 
 def equal_records_apart() -> InputError:
-    """Return the error about records that the columns of the ledger do not distinguish."""
+    """Return the error about different records with equal values in the ledger's columns."""
     return InputError(
         Option("ledger"),
-        "Expected equal records to lie in one flow, but another column puts some into different ones. Use the columns of the "
-        "first release of the ledger, or make a ledger for this source.",
+        "Expected equal records in one flow, got some in different flows because of another column. Use the columns of the "
+        "first release of the ledger, or create a ledger for this source.",
     )
 
 
 def hash_texts(texts: Any, key: bytes, use: bytes) -> Hashes:
-    """Return the keyed hash of each text; `use` separates those of people from those of zones."""
+    """Return the keyed hash of each text; `use` makes hashes of people and zones differ."""
     digests = [hashlib.blake2b(str(text).encode(), digest_size=8, key=key, person=use).digest() for text in texts]
     return np.frombuffer(b"".join(digests), np.uint64)
 
 
 def hash_rows(words: list[Hashes], key: bytes) -> Hashes:
-    """Return the keyed hash of each row of some columns of 64 bits."""
+    """Return the keyed hash of each row of 64-bit columns."""
     content = np.column_stack(words).tobytes()
     width = 8 * len(words)
     view = memoryview(content)
@@ -102,7 +101,7 @@ def hash_ids(column: Any, key: bytes, use: bytes, what: str) -> Hashes:
 
 
 def degrees(values: Floats) -> Hashes:
-    """Return degrees as words that are equal for equal locations."""
+    """Return degrees as 64-bit words that are equal for equal locations."""
     rounded: Floats = np.round(values, _DECIMALS) + 0.0  # no negative zero
     return rounded.view(np.uint64)
 
@@ -115,9 +114,9 @@ def identifying_columns(found: OdColumns) -> dict[str, str]:
 
 
 def columns_in(source: Source, found: OdColumns, known: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the identifying columns of an input: those of the ledger's first entry, whatever columns the run itself uses.
+    """Return the identifying columns of an input: those of the ledger's first entry, whatever columns the run uses.
 
-    Raise where the input lacks one: its records could not be compared with those of the ledger.
+    Raise if the input lacks one, since its records cannot be compared with those of the ledger.
     """
     own = identifying_columns(found)
     if known is None:
@@ -125,21 +124,21 @@ def columns_in(source: Source, found: OdColumns, known: Mapping[str, str] | None
     if any(name not in source.columns for name in known.values()):
         raise InputError(
             source.name,
-            f"Expected the columns that identify the records of the ledger ({', '.join(known.values())}), but some are missing. "
-            "Give the input with them, or make a ledger for this source.",
+            f"Expected the columns that identify the records of the ledger ({', '.join(known.values())}), got only some of "
+            "them. Add the others, or create a ledger for this source.",
         )
     if "user" in own and "user" not in known:
         raise InputError(
             source.name,
             f"Expected data without people, as in the first release of the ledger, got column {own['user']}. Leave it out, "
-            "or make a ledger for this source.",
+            "or create a ledger for this source.",
         )
     return dict(known)
 
 
 @dataclass(frozen=True)
 class RowContent:
-    """Hashes the raw values of the rows of an input while it is read (`OdReader.content`).
+    """Hash the raw values of rows while an input is read (`OdReader.content`).
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Entries of a ledger: what is known of each release, and whether it is still audited."""
+"""Entries of a ledger: a release, its records, its audit and its state."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from crowdveil.ledger.store import Ledger, Line
 from crowdveil.model.arrays import Ints
 
 State = Literal["prepared", "published", "withdrawn", "retired"]
-"""prepared: the run ended before it confirmed that the release is in place; withdrawn: it was never in place."""
+"""prepared: the run has not confirmed the publication; withdrawn: nothing was published; retired: left out of audits."""
 Kind = Literal["trips", "flows", "locations"]
-"""What a source record is: a trip, or a flow between two tiles with a volume. A heat map (locations) has no records."""
+"""The kind of source records: trips, or flows between two tiles with a volume. A heat map (locations) has none."""
 
 RECORDS = "records.parquet"
 """The file of the records of an entry."""
@@ -27,10 +27,10 @@ WIDEST_ZONE = 14 * 3600
 
 
 class Period(NamedTuple):
-    """The period of records: the first moment, and the end of the last one, with times as in the data.
+    """The period of records, from the first time to the end of the last one.
 
-    `instants`: the times are moments in seconds since 1970 UTC. Else they are readings of a local clock, whose zone is not asked
-    for, so that no choice of a zone separates two periods.
+    `instants`: times are seconds since 1970 UTC. Otherwise they are local times without a time zone, so that no choice of
+    a zone can separate two periods.
     """
 
     start: int
@@ -38,16 +38,16 @@ class Period(NamedTuple):
     instants: bool
 
     def common(self, other: Period) -> int:
-        """Return the seconds that two periods may have in common."""
+        """Return the largest possible overlap of two periods, in seconds."""
         return max(0, min(self.end, other.end) + self.margin(other.instants) - max(self.start, other.start))
 
     def margin(self, instants: bool) -> int:
-        """Return the largest possible difference between other times and those of the period, in seconds."""
+        """Return the largest possible shift between the times of the period and others, in seconds."""
         return 0 if self.instants == instants else WIDEST_ZONE
 
 
 class Times(NamedTuple):
-    """The start of each record of an input, the seconds that each lasts, and whether they are moments, as in `Period`."""
+    """The start of each record of an input, the length of a record in seconds, and `instants` as in `Period`."""
 
     start: Ints
     length: int
@@ -59,7 +59,7 @@ class Times(NamedTuple):
         return Period(int(self.start.min()), int(self.start.max()) + self.length, self.instants)
 
     def within(self, period: Period) -> int:
-        """Return how many records may lie in a period, at least in part."""
+        """Return the number of records that may overlap a period."""
         margin = period.margin(self.instants)
         begun, over = self.start < period.end + margin, self.start + self.length <= period.start - margin
         return int(np.count_nonzero(begun & ~over))
@@ -72,13 +72,13 @@ class Entry:
     Attributes
     ----------
     entry, name, time
-        Its number, the name of its folder, and when it was added.
+        Its number, the name of its folder, and the time of its addition.
     kind, columns
-        What a source record is, and the input column of each role that identifies it.
+        The kind of its source records, and the input columns that identify them, by role.
     inputs
         SHA-256 of each input file; empty for data in memory.
     period
-        The period of its records; None where it is not known.
+        The period of its records; None if it is unknown.
     k, k_unit, method, parameters, reading
         As in its manifest.
     files
@@ -86,17 +86,17 @@ class Entry:
     stored, roles
         SHA-256 of each file in the ledger, by name; and the name of each copy of a file of the release, by role.
     audit
-        What the audit found (`Examination.summary`).
+        The result of the audit (`Examination.summary`).
     parent
-        The entry that it was derived from; None where it was made from the data.
+        The entry from which it was derived; None if it was made from the data.
     epsilon
-        Privacy loss of a release with noise; None where volumes are exact.
+        Privacy loss of a release with noise; None if volumes are exact.
     step_s, tz
-        Seconds of its time steps, None where it has none; and their time zone.
+        Length of its time steps in seconds, None if it has none; and their time zone.
     independent
-        Whether the publisher stated that records that differ from those of earlier entries are other trips.
+        Whether the publisher stated that its new records are other trips than those of earlier entries.
     state
-        Whether the release is in place.
+        Whether the release was published.
     """
 
     entry: int
@@ -138,7 +138,7 @@ def entry_label(entry: Entry) -> str:
 
 
 def entries(ledger: Ledger) -> list[Entry]:
-    """Return all entries in their order, each with its last state."""
+    """Return all entries in order, each with its last state."""
     found: dict[int, Entry] = {}
     for line in ledger.lines():
         if line["event"] == "entry":
@@ -160,7 +160,7 @@ def active_entries(ledger: Ledger) -> Iterator[Entry]:
 
 
 def find_entry(ledger: Ledger, number: int) -> Entry:
-    """Return an entry by its number; raise where there is none."""
+    """Return an entry by its number; raise if there is none."""
     for entry in entries(ledger):
         if entry.entry == number:
             return entry
@@ -183,5 +183,5 @@ def stored_records(ledger: Ledger, entry: Entry) -> SourceRecords:
 
 
 def stored_release(ledger: Ledger, entry: Entry) -> WrittenRelease | None:
-    """Return the copy of a release of flows that the ledger keeps; None for a heat map."""
+    """Return the ledger's copy of a release of flows; None for a heat map."""
     return read_release(ledger.entry_folder(entry.entry), entry.roles) if "steps" in entry.roles else None

@@ -1,4 +1,4 @@
-"""Examine a candidate: audit it against the entries of the ledger that share records with it, and describe what was found."""
+"""Examine a candidate: audit it against the entries of the ledger that share records with it, and describe the findings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option, Text, counted
+from crowdveil.errors import InputError, Option, Text
 from crowdveil.io.manifest import LedgerEntry
 from crowdveil.io.written_release import WrittenRelease
 from crowdveil.ledger.audit import Audit, Derivation, Published, Records, audit
@@ -30,7 +30,7 @@ from crowdveil.model.arrays import Ints, Mask
 
 
 class Covered(NamedTuple):
-    """A release by its name, its records with their published rows, and its smallest group size."""
+    """A release: its name, its records with their published rows, and its smallest group size."""
 
     name: str
     records: SourceRecords
@@ -40,8 +40,8 @@ class Covered(NamedTuple):
 def align(releases: Sequence[Covered]) -> tuple[Records, list[Published]]:
     """Return all records of the releases, and the rows of each release.
 
-    Where inputs have other numbers of trips for one record (a flow that was corrected, a trip that stands twice), the trips in
-    common are one record, and the others a record of the releases that have them.
+    If inputs have different numbers of trips for one record (a corrected flow, a repeated trip), the common trips are one
+    record, and the others are a record of the releases that have them.
     """
     sources = np.unique(np.concatenate([release.records.source for release in releases]))
     rows = np.full((len(releases), len(sources)), -1, np.int64)
@@ -61,7 +61,7 @@ def align(releases: Sequence[Covered]) -> tuple[Records, list[Published]]:
 
 
 def _shared_volumes(rows: Ints, volumes: Ints) -> tuple[Ints, Ints, Ints]:
-    """Split records whose volume differs between releases; return rows, volume, and the record that each is of."""
+    """Split records with different volumes in the releases; return rows, volumes and original records of the parts."""
     most = volumes.max(axis=0)
     differs: Mask = ((volumes != most) & (volumes > 0)).any(axis=0)
     same, other = np.flatnonzero(~differs), np.flatnonzero(differs)
@@ -70,10 +70,10 @@ def _shared_volumes(rows: Ints, volumes: Ints) -> tuple[Ints, Ints, Ints]:
         levels = np.sort(volumes[:, other], axis=0)
         below = np.zeros(len(other), np.int64)
         for level in levels:
-            kept = level > below
+            more = level > below
             inside = volumes[:, other] >= level
-            part = np.where(inside, rows[:, other], -1)[:, kept]
-            parts.append((part, (level - below)[kept], other[kept]))
+            part = np.where(inside, rows[:, other], -1)[:, more]
+            parts.append((part, (level - below)[more], other[more]))
             below = np.maximum(below, level)
     return (
         np.concatenate([part[0] for part in parts], axis=1),
@@ -83,35 +83,35 @@ def _shared_volumes(rows: Ints, volumes: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 MOST_LEAKS, MOST_ROWS = 100, 12
-"""Derivations that a line of the ledger describes, and rows of each."""
+"""Largest number of derivations in a line of the ledger, and of rows of each."""
 MOST_NUMBERS = 300_000_000
-"""Records times releases that are examined together: about 5 GiB of memory."""
+"""Largest number of records times releases in an examination, about 5 GiB of memory."""
 LEAST_SHARED = 3
-"""An input must share one in this many of its records in the period of an entry, or of the entry's if fewer."""
+"""An input must share a third of its records in the period of an entry, or of the entry's records if they are fewer."""
 
 
 @dataclass(frozen=True, eq=False)
 class Examination:
-    """What the audit of a candidate found. Confidential: sizes of sets below k are values of the data.
+    """The result of the audit of a candidate. Confidential: sizes of sets below k are values of the data.
 
     Attributes
     ----------
     against
         The entries that share records with it.
     k
-        The smallest k of all of them. Sets with records that only a release of a larger k publishes need that.
+        The smallest k of all of them. Sets with records that only a release with a larger k publishes need that k.
     unit
-        What k counts.
+        The unit of k.
     result
-        The audit; None where no entry shares a record.
+        The audit; None if no entry shares a record.
     leaks
-        Derivations with their rows described, the smallest sets first.
+        Descriptions of derivations, the smallest sets first.
     changes
-        Rows that differ from earlier rows of the same areas and time in fewer than k people, described.
+        Descriptions of rows that differ from earlier rows of the same areas and time in fewer than k people.
     exact_people
-        Whether it has numbers of people that are more than k, though earlier releases share records with it.
+        Whether it has numbers of people above k, although earlier releases share records with it.
     epsilon
-        Privacy loss of a release with noise, which is not audited: it adds up with that of the entries in `against`.
+        Privacy loss of a release with noise, which is not audited but added to that of the entries in `against`.
     """
 
     against: list[Entry]
@@ -130,12 +130,12 @@ class Examination:
 
     @property
     def passed(self) -> bool:
-        """Whether no set below k can be derived, and no row differs from earlier ones in fewer than k people."""
+        """Whether no set below k can be derived, and no row differs from an earlier one in fewer than k people."""
         return self.result is None or (self.result.passed and not self.changes and not self.exact_people)
 
     @property
     def found(self) -> list[dict[str, Any]]:
-        """Return all that was found, the smallest first."""
+        """Return all leaks and changes, the smallest first."""
         return sorted([*self.leaks, *self.changes], key=lambda one: int(one["size"]))
 
     def summary(self) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class Examination:
         return found | {"passed": self.passed} | {name: _plain(getattr(self.result, name)) for name in names}
 
     def statement(self, entry: int, *, independent: bool = False) -> LedgerEntry:
-        """Return the entry of the manifest, without the size of any set."""
+        """Return the entry of the manifest, without sizes of sets."""
         tier = 0 if self.result is None else self.result.tier
         found: dict[str, Any] = {"independent": True} if independent else {}
         found |= {} if self.epsilon is None else {"epsilon_of_all_releases": self.epsilon_of_all}
@@ -162,9 +162,9 @@ def _plain(value: Any) -> Any:
 def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None = None) -> Examination:
     """Audit a candidate against all active entries that share records with it, directly or through others.
 
-    A derived release is a union of rows of its parent, which `SumsOfParent` checks, so that nothing is left to audit. Of a
-    release with noise nothing can be subtracted exactly; its epsilon adds up with that of all active entries with noise, also
-    of other periods, since people may be the same.
+    A derived release needs no audit, since `SumsOfParent` checks that its rows are unions of rows of its parent. Subtraction
+    from a release with noise gives nothing exact; its epsilon is added to that of all active entries with noise, also of other
+    periods, since people may be the same.
     """
     if candidate.epsilon is not None:
         noisy = [entry for entry in entries(ledger) if entry.active and entry.epsilon is not None]
@@ -191,7 +191,7 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
 
 
 def _has_people(ledger: Ledger, against: list[Entry], candidate: Candidate, written: WrittenRelease | None) -> bool:
-    """Return whether a release has other numbers of people than k, and is no copy of one in the ledger."""
+    """Return whether a release has numbers of people other than k, and is not a copy of one in the ledger."""
     if written is None or candidate.k_unit != "people" or np.all(written.column("people") == candidate.k):
         return False
     copies = (stored_release(ledger, entry) for entry in against)
@@ -199,7 +199,7 @@ def _has_people(ledger: Ledger, against: list[Entry], candidate: Candidate, writ
 
 
 def distinct(leaks: Iterable[Derivation]) -> list[Derivation]:
-    """Return each distinct derivation once: several overlaps may lie in one set."""
+    """Return each derivation once; several overlaps may be in one set."""
     found: dict[tuple[str, bytes, bytes], Derivation] = {}
     for leak in leaks:
         found.setdefault((leak.release, leak.added.tobytes(), leak.subtracted.tobytes()), leak)
@@ -207,7 +207,7 @@ def distinct(leaks: Iterable[Derivation]) -> list[Derivation]:
 
 
 class Aligned(NamedTuple):
-    """A candidate next to the entries that are connected with it; the first of `published` is the candidate."""
+    """A candidate and the entries connected with it; the first of `published` is the candidate."""
 
     against: list[Entry]
     k: int
@@ -216,7 +216,7 @@ class Aligned(NamedTuple):
 
 
 def aligned(ledger: Ledger, candidate: Candidate) -> Aligned:
-    """Return the records of a candidate and of all entries that are connected with it."""
+    """Return the records of a candidate and of all entries connected with it."""
     against = connected(ledger, candidate.kind, candidate.records, candidate.times, independent=candidate.independent)
     covered = [Covered(candidate.name, candidate.records, candidate.k)]
     numbers = 0
@@ -226,8 +226,8 @@ def aligned(ledger: Ledger, candidate: Candidate) -> Aligned:
         if numbers * (len(against) + 1) > MOST_NUMBERS:
             raise InputError(
                 Option("ledger"),
-                f"{counted(len(against), 'earlier release')} share records with this one, directly or through others: more than "
-                "can be examined together. Derive it from an earlier release (crowdveil derive).",
+                f"Expected fewer earlier releases that share records with this one, directly or through others, got "
+                f"{len(against):,}. Derive this one from an earlier release (crowdveil derive).",
             )
     return Aligned(against, min(release.k for release in covered), *align(covered))
 
@@ -235,13 +235,13 @@ def aligned(ledger: Ledger, candidate: Candidate) -> Aligned:
 def connected(
     ledger: Ledger, kind: Kind, records: SourceRecords, times: Times | None, *, independent: bool
 ) -> list[Entry]:
-    """Return the active entries that share records with an input, directly or through other entries, whatever their period.
+    """Return the active entries of any period that share records with an input, directly or through other entries.
 
-    Raise where an entry of the same period shares none, or too few: its records may be the same in another form. With
-    `independent` the publisher states that they are not.
+    Raise if an entry of the same period shares too few: its records may be the same in another form. With `independent`
+    the publisher states that they are other trips.
     """
     active = {entry.entry: entry for entry in entries(ledger) if entry.active}
-    # A derived release gives nothing that its parent does not give.
+    # A derived release reveals nothing more than its parent.
     comparable = {
         number: entry
         for number, entry in active.items()
@@ -264,7 +264,7 @@ def connected(
         raise InputError(
             Option("ledger"),
             Text(
-                "Expected the records of {apart}, which is of the same period, but most are not in this input. Give the "
+                "Expected the records of {apart}, which is of the same period, got an input without most of them. Give the "
                 "data in the form of that release, or state with {independent} that they are other trips.",
                 apart=entry_label(apart[0]),
             ),
@@ -273,14 +273,14 @@ def connected(
 
 
 def _linked(entry: Entry, near: set[int], comparable: Mapping[int, Entry]) -> bool:
-    """Return whether an entry was audited against one of some others, or one of them against it."""
+    """Return whether an entry was audited against any of the others, or any of them against it."""
     return not near.isdisjoint(entry.audit["entries"]) or any(
         entry.entry in comparable[n].audit["entries"] for n in near
     )
 
 
 class _Describer:
-    """Describes the rows of derivations, from the files of the candidate and of the ledger."""
+    """Describe the rows of derivations, from the files of the candidate and of the ledger."""
 
     def __init__(
         self,
@@ -307,7 +307,7 @@ class _Describer:
         }
 
     def change(self, change: Change) -> dict[str, Any]:
-        """Return a changed row in words."""
+        """Describe a changed row."""
         return {
             "size": change.people,
             "needed": change.needed,
@@ -328,7 +328,7 @@ class _Describer:
 
 
 def _overlaps(found: Audit, earlier: list[Published]) -> dict[int, list[dict[str, Any]]]:
-    """Return which rows of earlier releases each row of their common refinement is the overlap of (tier 3)."""
+    """Return the rows of earlier releases whose overlap is a row of their common refinement (tier 3)."""
     if found.base is None:
         return {}
     rows, first = np.unique(found.base, return_index=True)
@@ -337,7 +337,7 @@ def _overlaps(found: Audit, earlier: list[Published]) -> dict[int, list[dict[str
 
 
 def _row_of(written: WrittenRelease | None, row: int) -> dict[str, Any]:
-    """Return a row of a table as plain values: its number from 1, time step, areas and volume."""
+    """Return a row as plain values: its number from 1, time step, areas and volume."""
     if written is None:
         return {"row": row + 1}
     if row >= len(written.data):

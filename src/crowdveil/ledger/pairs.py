@@ -1,4 +1,4 @@
-"""Two releases as overlaps of their rows, and the small sets that can be derived from them; people by representatives."""
+"""Overlaps of the rows of two releases, and the small sets that can be derived from them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from crowdveil.model.arrays import Ints, Mask, group_sums, take_slices
 from crowdveil.solve.od.derivable_sets import DerivableSets, Overlaps, PairCuts
 
 MAX_CHOICES = 12
-"""Choices of representatives that are tried where people are counted."""
+"""Number of choices of representatives that are tried to count people."""
 MAX_NODES = 10
-"""Rows (contracted) of a component of which all sets are tried, where the choices decide nothing."""
+"""Largest component, in contracted rows, in which all sets are tried if no choice decides."""
 
 
 class Records(NamedTuple):
-    """The source records that at least one release covers.
+    """The source records of all releases.
 
     Attributes
     ----------
     volume
-        Trips of each record: 1 for a trip, the volume of a flow from one tile to another in a time step.
+        Number of trips of each record: 1 for a trip, the volume for a flow.
     person
-        The number of the person behind each trip, from 0; None where only trips are known.
+        The number of the person of each trip, from 0; None if people are unknown.
     """
 
     volume: Ints
@@ -31,18 +31,18 @@ class Records(NamedTuple):
 
 
 class PairOfReleases(NamedTuple):
-    """Two releases: their overlaps, the overlap of each record that one of them covers, and the people (or trips) of each.
+    """Two releases: their overlaps, the overlap of each covered record, and the number of people (or trips) of each.
 
     Attributes
     ----------
     rows
-        The numbers of the rows in both releases, by the numbers in `overlaps`.
+        The rows of both releases, by their numbers in `overlaps`.
     records, overlap
-        The records, and the overlap of each.
+        The covered records, and their overlaps.
     size
-        The people of each overlap, or its trips where people are unknown.
+        The number of people of each overlap, or of trips if people are unknown.
     needed
-        The size that every set with the overlap must have.
+        The required size of every set with the overlap.
     """
 
     overlaps: Overlaps
@@ -55,7 +55,7 @@ class PairOfReleases(NamedTuple):
 
 
 def pair_of(records: Records, new: Ints, base: Ints, needed: Ints | int) -> PairOfReleases:
-    """Return the overlaps of two releases, from the row of each record in both, and the size that each record needs."""
+    """Return the overlaps of two releases, from the rows of records in both, and the required size of each record."""
     covered = np.flatnonzero((new >= 0) | (base >= 0))
     (rows, first), (others, second) = (_numbered(row[covered]) for row in (new, base))
     key, overlap = np.unique((first + 1) * (len(others) + 1) + second + 1, return_inverse=True)
@@ -71,7 +71,7 @@ def pair_of(records: Records, new: Ints, base: Ints, needed: Ints | int) -> Pair
 
 
 def _numbered(row: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct rows, and the number of each record's row among them, -1 where it has none."""
+    """Return the distinct rows, and the number of each record's row among them, -1 if it has none."""
     rows, number = np.unique(row, return_inverse=True)
     return (rows[1:], number - 1) if len(rows) and rows[0] < 0 else (rows, number)
 
@@ -84,14 +84,14 @@ def _distinct_pairs(first: Ints, second: Ints) -> tuple[Ints, Ints]:
 
 
 def _representatives(pair: PairOfReleases, person: Ints, safe: Mask, preference: Ints) -> Ints:
-    """Return for each overlap the people who are represented in it: a lower bound of people that adds up.
+    """Return the number of people represented in each overlap: a lower bound of people that adds up.
 
     Each person has one representative record in each component of overlaps. A smallest derivable set lies in one component,
     because its part in a component can be derived too. Distinct representatives in such a set belong to distinct people of
     the set, so their number is at most the number of its people, and it is the sum over the set's overlaps. If it reaches k for
     every set, every set has at least k people, whichever records were chosen. Safe overlaps (every set with one of them has at
-    least k people) are left out. A person is represented in the overlap of the highest preference, and of these where the fewest
-    people are.
+    least k people) are left out. A person is represented in the overlap with the highest preference, and among these in the one
+    with the fewest people.
     """
     overlap, who = _distinct_pairs(pair.overlap, person[pair.records])
     counted = ~safe[overlap]
@@ -107,7 +107,7 @@ def _representatives(pair: PairOfReleases, person: Ints, safe: Mask, preference:
 class SmallSets(NamedTuple):
     """The sets of leaking rows, their sizes, their overlaps (pairs of set and overlap), and the number of leaking rows.
 
-    `needed` is the size that each set should have: the most that one of its overlaps needs.
+    `needed` is the required size of each set: the largest one of its overlaps.
     """
 
     sets: DerivableSets
@@ -118,10 +118,10 @@ class SmallSets(NamedTuple):
 
 
 def cuts_of_people(pair: PairOfReleases, person: Ints) -> tuple[PairCuts, SmallSets]:
-    """Search sets with too few people, with other representatives where a set that was found has enough.
+    """Search sets with too few people; try other representatives if a set turns out to have enough.
 
-    What one choice of representatives proves safe is safe. The next choice prefers the overlaps of sets that were found
-    although they have enough people, the more the more often.
+    An overlap that one choice of representatives proves safe is safe. The next choice prefers the overlaps of sets with
+    enough people, those that were found most often first.
     """
     k, needed = int(pair.needed.max(initial=1)), pair.needed
     safe, preference = pair.size >= k, np.zeros(len(pair.size), np.int64)
@@ -141,9 +141,9 @@ def cuts_of_people(pair: PairOfReleases, person: Ints) -> tuple[PairCuts, SmallS
 
 
 def _by_trial(pair: PairOfReleases, person: Ints, cuts: PairCuts, doubtful: Ints, k: int) -> tuple[Mask, Mask]:
-    """Return the overlaps that are in no set of fewer than k people, and those in none with fewer than they need.
+    """Return the overlaps that are in no set of fewer than k people, and those in no set with fewer than required.
 
-    All sets of their component are tried, if it is small.
+    All sets of their component are tried if it is small.
     """
     safe, enough = np.zeros(len(pair.size), np.bool_), np.zeros(len(pair.size), np.bool_)
     component, (overlap, tail, head) = pair.overlaps.components(), cuts.contracted()
@@ -172,7 +172,7 @@ def _by_trial(pair: PairOfReleases, person: Ints, cuts: PairCuts, doubtful: Ints
 
 
 def best_sets(pair: PairOfReleases, cuts: PairCuts, person: Ints | None) -> SmallSets:
-    """Return the smallest set of each leaking row, each once."""
+    """Return the distinct smallest sets of the leaking rows."""
     chosen, leaking_rows = _best_of_rows(pair.overlaps, cuts)
     sets = cuts.sets(chosen)
     members = sets.members(pair.overlaps)
@@ -192,7 +192,7 @@ def _people(pair: PairOfReleases, person: Ints, members: tuple[Ints, Ints], sets
 
 
 def _best_of_rows(overlaps: Overlaps, cuts: PairCuts) -> tuple[Ints, tuple[int, int]]:
-    """Return the overlap with the smallest set of each leaking row, each overlap once; and the leaking rows of both releases."""
+    """Return the distinct overlaps with the smallest set of each leaking row, and the number of leaking rows of both releases."""
     leaking = cuts.leaking()
     chosen, counts = [], []
     for row in (overlaps.first[leaking], overlaps.second[leaking]):

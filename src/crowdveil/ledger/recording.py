@@ -1,4 +1,4 @@
-"""Record releases in a ledger: an entry before the release is put into place, and afterwards that it is there."""
+"""Record releases in a ledger: an entry before publication, and a confirmation after it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COPIED = ("data", "steps", "areas")
 
 @dataclass(frozen=True)
 class MadeBy:
-    """How a release was made: its method, parameters and input options, as its manifest has them."""
+    """The method, parameters and input options of a release, as in its manifest."""
 
     method: str
     parameters: Mapping[str, Any]
@@ -36,20 +36,20 @@ def add_entry(
     ledger: Ledger, candidate: Candidate, examination: Examination, made_by: MadeBy, folder: Path,
     files: Mapping[str, FileEntry],
 ) -> Entry:  # fmt: skip
-    """Append the entry of a release whose files are in `folder`; `files` are those of its manifest, by role.
+    """Append the entry of a release with files in `folder`; `files` are those of its manifest, by role.
 
-    The caller holds the lock. The entry counts from now on, also if the release is never put into place.
+    The caller holds the lock. The entry counts from now on, even if the release is never published.
     """
     number = ledger.next_entry()
     roles = {role: files[role].name for role in COPIED if role in files}
     with ledger.new_entry_folder(number) as target:
         for name in roles.values():
-            # A table that was written on a cluster is a folder of part files.
+            # A table from a cluster is a folder of part files.
             copy = shutil.copytree if (folder / name).is_dir() else shutil.copyfile
             copy(folder / name, target / name)
         pq.write_table(_records_table(candidate), target / RECORDS)
-        held = sorted(path for path in target.rglob("*") if path.is_file())
-        stored = {path.relative_to(target).as_posix(): file_hash(path) for path in held}
+        copies = sorted(path for path in target.rglob("*") if path.is_file())
+        stored = {path.relative_to(target).as_posix(): file_hash(path) for path in copies}
     entry = Entry(
         entry=number, name=candidate.name, kind=candidate.kind, columns=candidate.columns, inputs=candidate.inputs,
         period=candidate.period, k=candidate.k, k_unit=candidate.k_unit, method=made_by.method,
@@ -69,37 +69,39 @@ def _records_table(candidate: Candidate) -> pa.Table:
 
 
 def add_refusal(ledger: Ledger, candidate: Candidate, examination: Examination) -> None:
-    """Append what the audit of a refused release found, for `explain`. It does not count for later audits."""
+    """Append the audit of a refused release, for `explain`. Later audits ignore it."""
     found = {"name": candidate.name, "audit": examination.summary(), "leaks": examination.found}
     ledger.append("refused", found)
 
 
 def confirm(ledger: Ledger, entry: int, *, in_place: bool) -> None:
-    """Append that the release of an entry is in place, or that nothing was published."""
+    """Append that the release of an entry was published, or that nothing was."""
     with ledger.locked():
         ledger.append("published" if in_place else "withdrawn", {"entry": entry})
 
 
 def retire(ledger: Ledger, number: int, reason: str) -> Entry:
-    """Leave an entry out of later audits: for a release that nobody received."""
+    """Leave an entry out of later audits, because nobody received the release."""
     if not reason.strip():
-        raise InputError(Option("reason"), "Expected the reason why nobody received the release. Give a sentence.")
+        raise InputError(
+            Option("reason"), "Expected the reason why nobody received the release, got none. Give a sentence."
+        )
     with ledger.locked():
         entry = find_entry(ledger, number)
         if not entry.active:
-            raise InputError(ledger.folder, f"entry {number} is {entry.state} already, so it is not audited.")
+            raise InputError(ledger.folder, f"entry {number} is {entry.state} already. Leave it as it is.")
         ledger.append("retired", {"entry": number, "reason": reason.strip()})
     return find_entry(ledger, number)
 
 
 def verify_ledger(ledger: Ledger, last: str | None = None) -> list[str]:
-    """Check the chain of lines and the hashes of all stored files; return what was checked, a line each.
+    """Check the chain of lines and the hashes of all stored files; return a summary.
 
-    `last` is the last hash of an earlier check, which must be in the chain: removed lines at the end show no other way.
+    `last` is the last hash of an earlier check and must be in the chain: nothing else shows that lines at the end were removed.
     """
     lines = ledger.lines()
     if last is not None and last not in [line["hash"] for line in lines]:
-        raise InputError(ledger.folder, "no line has the hash that was given: lines were removed; restore a backup.")
+        raise InputError(ledger.folder, "no line has this hash, so lines were removed. Restore a backup.")
     made = [line for line in lines if line["event"] == "entry"]
     for line in made:
         ledger.check_files(line["entry"], line["stored"])

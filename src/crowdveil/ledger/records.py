@@ -1,4 +1,4 @@
-"""Read the source records of an input, each with the flow of a release that it lies in."""
+"""Read the source records of an input, each with its flow in a release."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from crowdveil.reading import Reading
 def reader_over(
     flows: Flows, data: Any, options: Mapping[str, Any], content: Callable[[Source, OdColumns], RowHashes]
 ) -> OdReader:
-    """Return a reader of the rows of `data` over the zones of `flows`; `content` makes further columns of the rows."""
+    """Return a reader of the rows of `data` over the zones of `flows`; `content` adds columns to the rows."""
     source = open_source(data)
     named = by_role({role: options.get(role) for role in NAMED}, source)
     found = find_od_columns(source, named, by_coordinates(options["zones"]), ReadNotes())
@@ -50,7 +50,7 @@ def reader_over(
 
 
 def flow_of_rows(flows: Flows, rows: pa.Table, fold: str | None = None) -> Ints:
-    """Return the flow that each row lies in, -1 where there is none; `fold` is the period that the flows are folded by."""
+    """Return the flow of each row, -1 if there is none; `fold` is the period by which the flows are folded."""
     n = len(flows.zones)
     step = np.zeros(len(rows), np.int64)
     if flows.step_s is not None:
@@ -68,7 +68,7 @@ def flow_of_rows(flows: Flows, rows: pa.Table, fold: str | None = None) -> Ints:
 
 
 CELLS = {"origin": "origin", "destination": "destination", "time": "time"}
-"""Identifying columns of flows in memory: a cell is an origin, a destination and a time step."""
+"""Identifying columns of flows in memory, whose records are cells: origin, destination and time step."""
 
 
 class Inputs(NamedTuple):
@@ -77,15 +77,15 @@ class Inputs(NamedTuple):
     Attributes
     ----------
     kind, columns
-        What a record is, and the columns that identify it, by role.
+        The kind of records, and the columns that identify them, by role.
     records
-        The records; `cell` is the flow that each lies in.
+        The records; `cell` is the flow of each.
     files
         SHA-256 of the input file; none for data in memory.
     times
-        The times of the records; None where the run does not read the times of the ledger.
+        The times of the records; None if the run does not read the times of the ledger.
     fold
-        The period that time is folded by; None where it is not.
+        The period by which time is folded; None if it is not.
     """
 
     kind: Kind
@@ -97,13 +97,13 @@ class Inputs(NamedTuple):
 
 
 def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, str] | None, key: bytes) -> Inputs:
-    """Read the trips or flows that `flows` were made from, with their keyed hashes; `known` are the ledger's columns."""
+    """Read the trips or flows behind `flows`, with their keyed hashes; `known` are the ledger's columns."""
     fold = getattr(reading, "fold", None)
     if isinstance(data, Flows) or is_omx(data):
         if fold is not None:
             raise ParameterError(
                 Option("fold"),
-                "a ledger knows flows in memory and matrices by their time steps. Give a table of trips or flows.",
+                "Expected a table of trips or flows with a ledger, got matrices or flows in memory. Give a table.",
             )
         return _cells(flows, known, key, input_files(data))
     options = {
@@ -141,14 +141,16 @@ def read_records(data: Any, reading: Reading, flows: Flows, known: Mapping[str, 
 
 
 def _check_complete(records: SourceRecords, flows: Flows) -> None:
-    """Raise unless the records make up the flows: one that is missing would not be audited."""
+    """Raise unless the records add up to the flows: the audit would overlook missing ones."""
     volume = np.bincount(records.cell, records.volume, len(flows)).astype(np.int64)
     if not np.array_equal(volume, flows.volume):
-        raise InputError(Option("fold"), "the records of some flows are not found. Leave it out, or the ledger.")
+        raise InputError(
+            Option("fold"), "some flows have no records, so they cannot be audited. Leave this out, or the ledger."
+        )
 
 
 def times_of(wall: Ints, length: int, tz: str | None) -> Times:
-    """Return times from local ones; `tz` is the zone that instants were turned into, None for others."""
+    """Return times from local ones; `tz` is the time zone if they were instants, else None."""
     return Times(wall if tz is None else Clock(tz).to_utc(wall), length, tz is not None)
 
 
@@ -158,12 +160,12 @@ def input_files(data: Any) -> list[str]:
 
 
 def people_without_ids(name: object) -> InputError:
-    """Return the error about flows whose people are counted but not known."""
+    """Return the error about flows with numbers of people but no ids."""
     return InputError(
         name,
         Text(
-            "people of different flows may be the same, so that the ledger cannot count those of a difference. Give "
-            "trips with a column of people ({user}), or flows whose k counts trips."
+            "Expected person ids, since people of several flows may be the same, got numbers of people. Give trips "
+            "with a column of people ({user}), or flows without numbers of people."
         ),
     )
 
@@ -188,7 +190,7 @@ def _cells(flows: Flows, known: Mapping[str, str] | None, key: bytes, files: lis
         raise people_without_ids("flows")
     columns = {role: name for role, name in CELLS.items() if role != "time" or flows.step_s is not None}
     if known is not None and dict(known) != columns:
-        raise InputError("flows", "the ledger identifies records by other columns. Make a ledger for this source.")
+        raise InputError("flows", "the ledger identifies records by other columns. Create a ledger for this source.")
     names = hash_texts(flows.zones.ids, key, b"zone")
     words = [names[flows.origin], names[flows.destination]]
     if flows.step_s is not None:

@@ -1,8 +1,8 @@
-"""Corrections: rows of releases that cover the same areas and time, whose data were corrected or partly erased in between.
+"""Compare rows of releases that cover the same areas and time, after their data were corrected or partly erased.
 
-What differs reveals those who were removed or added. Where rows of one release lie inside a row of another, the two sides must
-have the same value, or differ in at least k people. If people were only removed, or only added, the difference is a set that the
-audit by minimum cuts finds; if both, it is the size of no set, and only the comparison here finds it.
+A difference reveals those who were removed or added. If rows of one release are inside a row of another, the two sides must have
+the same value, or differ in at least k people. If people were only removed or only added, the audit by minimum cuts finds the
+difference as a set; if both, only the comparison here finds it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from crowdveil.model.release import NOT_GIVEN, FlowRelease
 from crowdveil.model.time_axis import Clock
 
 Box = tuple[int, int, frozenset[str], frozenset[str]]
-"""Start and end of a row (0 where there is none), and the tiles of its origin and its destination."""
+"""Start and end of a row (0 if it has no time), and the tiles of its origin and destination."""
 
 
 class Side(NamedTuple):
-    """One side of a comparison: rows by record, with their boxes and volumes, and the release and row of each number."""
+    """One side of a comparison: rows by record, with their boxes and volumes, and the release and row number of each."""
 
     published: Published
     boxes: Sequence[Box]
@@ -43,15 +43,15 @@ class Change(NamedTuple):
     Attributes
     ----------
     row, others
-        The row and the rows inside it, each as a release and its number.
+        The row and the rows inside it, each as a release and a row number.
     people
-        People (or trips) that are on one of the two sides alone.
+        Number of people (or trips) on one side only.
     needed
-        The number of them from which on the difference is harmless.
+        Smallest harmless number of them.
     visible
-        Whether the two sides have other values.
+        Whether the two sides have different values.
     same_box
-        Whether it is a row of the new release, and there is one other, of the same areas and time.
+        Whether a row of the new release has a single other row, with the same areas and time.
     before
         The volume of the others.
     """
@@ -66,7 +66,7 @@ class Change(NamedTuple):
 
 
 def boxes_of_table(written: WrittenRelease, step_s: int | None, tz: str) -> list[Box]:
-    """Return the box of each row of a written release with time steps of some seconds in a time zone."""
+    """Return the box of each row of a written release with the given length of time steps and time zone."""
     times, step = written.row_steps()
     start = np.where(times == NO_TIME, 0, times)[step]
     end = written.row_intervals()[1] if written.has_intervals else Clock(tz).later(start, step_s or 0)
@@ -78,7 +78,7 @@ def boxes_of_table(written: WrittenRelease, step_s: int | None, tz: str) -> list
 
 
 def boxes_of_release(release: FlowRelease) -> list[Box]:
-    """Return the box of each row of a release that is not written yet."""
+    """Return the box of each row of a release before it is written."""
     areas = release.areas
     ids = areas.zones.ids
     tiles = [
@@ -97,7 +97,7 @@ def boxes_of_release(release: FlowRelease) -> list[Box]:
 
 
 def _inside(inner: Box, outer: Box) -> bool:
-    """Return whether a box lies inside another; one without a time covers all times."""
+    """Return whether a box is inside another; a box without a time covers all times."""
     timeless = outer[0] == outer[1] == 0
     return (timeless or (outer[0] <= inner[0] < inner[1] <= outer[1])) and inner[2] <= outer[2] and inner[3] <= outer[3]
 
@@ -113,8 +113,8 @@ def small_changes(
 ) -> list[Change]:
     """Return the rows that differ from rows inside their box in 1 to k - 1 people; `published[0]` is the candidate.
 
-    A row of the new release is compared with rows of each earlier one and of all of them together, and rows of earlier ones
-    with those of the new one. Times that are folded, and those that are not, are no times of the same box.
+    Rows of the new release are compared with rows of each earlier one and of all together, and rows of earlier ones with
+    those of the new one. Releases with different folding of time are not compared.
     """
     new = Side(published[0], boxes, volume, [(candidate.name, row) for row in range(len(boxes))])
     earlier = []
@@ -135,7 +135,7 @@ def small_changes(
 
 
 def _together(sides: Sequence[Side]) -> Side:
-    """Return rows of several releases as those of one: of rows that share records, those of the first release."""
+    """Return the rows of several releases as those of one; if rows share records, those of the first release count."""
     row = sides[0].published.row.copy()
     boxes, volume, names = list(sides[0].boxes), list(sides[0].volume), list(sides[0].names)
     for side in sides[1:]:
@@ -148,17 +148,17 @@ def _together(sides: Sequence[Side]) -> Side:
 
 
 def _changes(records: Records, outer: Side, inner: Side, k: int) -> list[Change]:
-    """Compare each row with the rows inside its box; leave out those whose difference is less without them.
+    """Compare each row with the rows inside its box, without those that would make the difference larger.
 
-    A set of rows inside that all have the records of the row, or only some of them, is left to the audit by minimum cuts.
+    If one side has all the records of the other, the audit by minimum cuts decides.
     """
     row, other = (np.where(s.published.row < len(s.boxes), s.published.row, -1) for s in (outer, inner))
     both = (row >= 0) & (other >= 0)
     width = len(inner.boxes) + 1
     pairs, shared = np.unique(row[both] * width + other[both], return_counts=True)
     total = np.bincount(other[other >= 0], minlength=width)
-    whole = shared == total[pairs % width]
-    pair = list(zip((pairs // width).tolist(), (pairs % width).tolist(), whole.tolist(), strict=True))
+    complete = shared == total[pairs % width]
+    pair = list(zip((pairs // width).tolist(), (pairs % width).tolist(), complete.tolist(), strict=True))
     changed = {
         p
         for p, q, same in pair
@@ -170,16 +170,16 @@ def _changes(records: Records, outer: Side, inner: Side, k: int) -> list[Change]
             inside[p].append(q)
     records_of_other, records_of_row = _by_number(other, len(inner.boxes)), _by_number(row, len(outer.boxes))
     found = []
-    for p, held in inside.items():
+    for p, candidates in inside.items():
         own = records_of_row(p)
-        chosen = [q for q in held if _gains(records, row, p, records_of_other(q))]
+        chosen = [q for q in candidates if _gains(records, row, p, records_of_other(q))]
         gone = [r for q in chosen for r in records_of_other(q)[row[records_of_other(q)] != p].tolist()]
         more = own[~np.isin(other[own], chosen)].tolist()
         same_box = len(chosen) == 1 and inner.boxes[chosen[0]] == outer.boxes[p]
         if not chosen or not (gone or more) or not (same_box or (gone and more)):
             continue
         size = _size(records, np.array([*gone, *more], np.int64))
-        # Of people who are on one side alone, the k of that side counts.
+        # People on one side only need the k of that side.
         needed = max((outer.published.k or k) if more else 0, (inner.published.k or k) if gone else 0)
         if size < needed:
             before = sum(inner.volume[q] for q in chosen)
@@ -190,33 +190,33 @@ def _changes(records: Records, outer: Side, inner: Side, k: int) -> list[Change]
 
 
 def _by_number(row: Ints, rows: int) -> Any:
-    """Return a function that returns the records of a row."""
+    """Return a function from a row to its records."""
     order = np.argsort(row, kind="stable")
     ends = np.searchsorted(row[order], np.arange(rows + 1))
     return lambda number: order[ends[number] : ends[number + 1]]
 
 
 def _gains(records: Records, row: Ints, p: int, inside: Ints) -> bool:
-    """Return whether subtracting a row leaves fewer people than not to subtract it."""
+    """Return whether fewer people remain if a row is subtracted."""
     shared = row[inside] == p
     return _size(records, inside[~shared]) <= _size(records, inside[shared])
 
 
 def _size(records: Records, chosen: Ints) -> int:
-    """Return the people (or trips) of some records."""
+    """Return the number of people (or trips) of some records."""
     if records.person is None:
         return int(records.volume[chosen].sum())
     return len(np.unique(records.person[chosen]))
 
 
 Kept = dict[Box, tuple[Entry, int]]
-"""Boxes that keep the value of an earlier release, with its entry and row."""
+"""Boxes with the value of an earlier release, and its entry and row."""
 
 
 def keep_earlier_values(
     release: FlowRelease, against: Sequence[Entry], changes: Sequence[Change]
 ) -> tuple[FlowRelease, Kept, list[str]]:
-    """Return a release whose changed rows have the values of the newest earlier release, which rows these are, and a line."""
+    """Return a release whose changed rows repeat the newest earlier values, these rows, and a line about them."""
     number = {entry_label(entry): entry for entry in against}
     boxes, kept = boxes_of_release(release), Kept()
     volume = release.volume.copy()
@@ -227,7 +227,7 @@ def keep_earlier_values(
         kept[boxes[row]] = number[label], other
     if not kept:
         return release, kept, []
-    # A total would be the rest of the new data, from which the kept values differ.
+    # The total is the rest of the new data, which does not match the repeated values.
     touched = np.unique(release.step[[change.row[1] for change in changed]])
     suppressed = np.where(np.isin(np.arange(len(release.t)), touched), NOT_GIVEN, release.suppressed)
     line = f"keep-unchanged: {counted(len(kept), 'row')} with fewer than k changed people kept the earlier value"
@@ -235,7 +235,7 @@ def keep_earlier_values(
 
 
 def with_kept_rows(ledger: Ledger, candidate: Candidate, boxes: Sequence[Box], kept: Kept) -> Candidate:
-    """Return a candidate whose kept rows hold the records of the earlier rows that they repeat."""
+    """Return a candidate whose repeated rows have the records of the earlier rows."""
     if not kept:
         return candidate
     number = {box: row for row, box in enumerate(boxes)}
@@ -244,7 +244,9 @@ def with_kept_rows(ledger: Ledger, candidate: Candidate, boxes: Sequence[Box], k
     parts = [candidate.records._replace(cell=np.where(np.isin(row, list(repeated)), -1, row))]
     for entry in {of.entry: of for of, _ in repeated.values()}.values():
         records = stored_records(ledger, entry)
-        own = np.full(int(records.cell.max(initial=-1)) + 2, -1, np.int64)  # the last is for records without a row
+        own = np.full(
+            int(records.cell.max(initial=-1)) + 2, -1, np.int64
+        )  # the last place is for records without a row
         for mine, (of, other) in repeated.items():
             if of.entry == entry.entry:
                 own[other] = mine
@@ -254,7 +256,7 @@ def with_kept_rows(ledger: Ledger, candidate: Candidate, boxes: Sequence[Box], k
 
 
 def _joined(parts: list[SourceRecords]) -> SourceRecords:
-    """Return the records of all parts; of records that occur twice the last one counts."""
+    """Return the records of all parts; the last one counts if a record occurs twice."""
     source = np.concatenate([records.source for records in parts])[::-1]
     _, first = np.unique(source, return_index=True)
 

@@ -1,7 +1,7 @@
 """Store a ledger as a folder: append-only lines in a chain of hashes, and the rows and records of each release.
 
-The folder is confidential: it holds keyed hashes of source records, the key, and audits of releases. A line is written whole
-and synchronized, so that a process that is killed at any moment leaves a valid ledger. One process writes at a time.
+The folder is confidential: it has keyed hashes of source records, their key, and audits of releases. Lines are written and
+synchronized one by one, so that a killed process always leaves a valid ledger. One process writes at a time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def line_hash(line: Mapping[str, Any]) -> str:
-    """Return the hash of a line, which covers all of it, with the hash of the line before."""
+    """Return the hash of all of a line, which includes the hash of the line before."""
     content = {name: value for name, value in line.items() if name != "hash"}
     text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -73,7 +73,7 @@ def broken_line(lines: list[Line]) -> str | None:
     before = START
     for number, line in enumerate(lines, 1):
         if line.get("line") != number or line.get("previous") != before:
-            return f"lines before line {number} were removed or put in another order"
+            return f"lines before line {number} were removed or reordered"
         if line.get("hash") != line_hash(line):
             return f"line {number} was changed"
         before = line["hash"]
@@ -102,7 +102,7 @@ class Ledger:
         if not known:
             raise InputError(
                 folder,
-                f"Expected a ledger, got another folder. Make one with crowdveil ledger init {self.folder.name}.",
+                f"Expected a ledger, got another folder. Create one with crowdveil ledger init {self.folder.name}.",
             )
         self._locked = False
 
@@ -111,18 +111,18 @@ class Ledger:
         lines = self._parsed()
         wrong = broken_line(lines)
         if wrong is not None:
-            raise InputError(self.folder, f"the ledger is not whole: {wrong}; restore it from a backup.")
+            raise InputError(self.folder, f"the ledger is damaged: {wrong}. Restore it from a backup.")
         return lines
 
     def _parsed(self) -> list[Line]:
-        # A process that was killed leaves at most a last line without its end, which was never acknowledged.
+        # A killed process leaves at most an unfinished last line, which was never acknowledged.
         texts = (self.folder / LINES).read_bytes().split(b"\n")[:-1]
         try:
             lines = [json.loads(text) for text in texts]
         except ValueError:
             lines = [None]
         if not all(isinstance(line, dict) for line in lines):
-            raise InputError(self.folder, "the ledger is not whole: a line is broken; restore it from a backup.")
+            raise InputError(self.folder, "the ledger is damaged: a line is broken. Restore it from a backup.")
         return lines
 
     @contextmanager
@@ -141,13 +141,13 @@ class Ledger:
                 self._locked = False
 
     def _remove_unfinished(self) -> None:
-        """Remove what a killed process left: half of a line, and the folder of an entry that no line names."""
+        """Remove the leftovers of a killed process: an unfinished line, and the folder of an entry without a line."""
         path = self.folder / LINES
         content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
+        end = content.rfind(b"\n") + 1
+        if end < len(content):
             with path.open("r+b") as file:
-                file.truncate(whole)
+                file.truncate(end)
                 os.fsync(file.fileno())
         named = {str(line["entry"]) for line in self.lines() if line["event"] == "entry"}
         for left in (self.folder / ENTRIES).iterdir():
@@ -157,7 +157,7 @@ class Ledger:
     def append(self, event: Event, content: Mapping[str, Any]) -> Line:
         """Append a line and synchronize it; the caller holds the lock."""
         if not self._locked:
-            raise RuntimeError("a line is appended under the lock")
+            raise RuntimeError("lock the ledger before appending a line")
         lines = self.lines()
         at = datetime.now(UTC).isoformat(timespec="seconds")
         line: Line = {"line": len(lines) + 1, "time": at, "event": event, **content}
@@ -170,7 +170,7 @@ class Ledger:
         return line
 
     def next_entry(self) -> int:
-        """Return the number that the next entry gets."""
+        """Return the number of the next entry."""
         return 1 + len([line for line in self.lines() if line["event"] == "entry"])
 
     def entry_folder(self, entry: int) -> Path:
@@ -179,7 +179,7 @@ class Ledger:
 
     @contextmanager
     def new_entry_folder(self, entry: int) -> Iterator[Path]:
-        """Yield a folder for the files of an entry that is about to be appended; synchronize it."""
+        """Yield a folder for the files of a new entry, and synchronize it."""
         folder = self.entry_folder(entry)
         with write_errors(self.folder):
             folder.mkdir(mode=0o700)
@@ -193,23 +193,23 @@ class Ledger:
             sync_folder(folder.parent)
 
     def check_files(self, entry: int, stored: Mapping[str, str]) -> None:
-        """Raise if a stored file of an entry is missing or was changed."""
+        """Raise if a stored file of an entry is missing or changed."""
         folder = self.entry_folder(entry)
         for name, sha256 in stored.items():
             path = folder / name
             if not path.is_file() or file_hash(path) != sha256:
                 raise InputError(
-                    self.folder, f"file {name} of entry {entry} was changed or removed; restore it from a backup."
+                    self.folder, f"file {name} of entry {entry} was changed or removed. Restore it from a backup."
                 )
 
 
 def open_ledger(folder: Path | str) -> Ledger:
-    """Open a ledger that a run names; raise where there is none."""
+    """Open the ledger of a run; raise if there is none."""
     if not Path(folder).exists():
         raise InputError(
             Option("ledger"),
             Text(
-                "there is no folder {folder}. Make a ledger with crowdveil ledger init {folder}.", folder=Path(folder)
+                "there is no folder {folder}. Create a ledger with crowdveil ledger init {folder}.", folder=Path(folder)
             ),
         )
     return Ledger(folder)

@@ -12,11 +12,11 @@ from crowdveil.ledger.examination import MOST_LEAKS, MOST_ROWS, Examination
 from crowdveil.ledger.store import Ledger, Line
 
 EXACT_PEOPLE = (
-    "it has numbers of people, and earlier releases share records with it: differences of such numbers can be about fewer than "
-    "k. Make it again with the ledger, so that it states k in their place"
+    "it has exact numbers of people, and earlier releases share records with it, so that differences may be of fewer than k. "
+    "Make it again with the ledger, which replaces these numbers by k"
 )
 TIERS = {
-    0: "no earlier release shares a record, or each row is a union of rows of the other release: nothing new can be derived",
+    0: "no earlier release shares a record, or each row is a union of rows of the other release, so nothing new can be derived",
     1: "every overlap of rows has at least k",
     2: "exact for two releases: the smallest set that can be derived has at least k",
     3: "three or more releases: safe, and possibly stricter than needed",
@@ -71,16 +71,16 @@ def entry_lines(ledger: Ledger) -> list[str]:
         size = f"epsilon = {row['epsilon']:g}" if noisy else f"k = {row['k']:,} {row['k_unit']}"
         made = f"{row['method']}, {size}, {period}, {row['state']}{parent}"
         lines.append(f"{row['entry']:>4}  {row['release']}: {made}" + ("" if noisy else f"; {audited}, {verdict}"))
-    counted_ = [
+    losses = [
         row["epsilon"] for row in rows if row["epsilon"] is not None and row["state"] in ("prepared", "published")
     ]
-    if counted_:
-        lines.append(f"epsilon adds up to {sum(counted_):g} over the releases with noise that are not retired")
+    if losses:
+        lines.append(f"epsilon adds up to {sum(losses):g} over the releases with noise that are not retired")
     return lines
 
 
 def found_lines(found: Examination) -> list[str]:
-    """Return what the audit of a candidate found, as sentences for the owner."""
+    """Describe the audit of a candidate to the owner of the data."""
     if found.epsilon is not None:
         earlier = f"{counted(len(found.against), 'earlier release')} with noise in the ledger"
         return [f"epsilon of the release is {found.epsilon:g}; with {earlier} it adds up to {found.epsilon_of_all:g}"]
@@ -94,7 +94,7 @@ def found_lines(found: Examination) -> list[str]:
 
 
 def _verdict(found: Examination) -> list[str]:
-    """Return whether the audit passed, and what can be derived where it did not."""
+    """Return the verdict of an audit, with the sets that can be derived if it did not pass."""
     result = found.result
     if result is None or found.passed:
         tier = 0 if result is None else result.tier
@@ -112,7 +112,7 @@ def _verdict(found: Examination) -> list[str]:
             f"refused at tier {result.tier}: sets of fewer than {most:,} {found.unit} can be derived from rows ({rows})"
         )
     if result.strict:
-        lines.append("tier 3 is safe but may refuse what is harmless")
+        lines.append("tier 3 is safe, but may refuse harmless releases")
     if found.changes:
         rows = counted(len(found.changes), "row")
         lines.append(f"refused, since {rows} of the same areas and time changed by fewer than k {found.unit}")
@@ -122,7 +122,7 @@ def _verdict(found: Examination) -> list[str]:
 
 
 def refuse(name: str, examination: Examination) -> None:
-    """Raise unless the audit passed: name both releases, the rows, the subtraction and the size of the smallest set."""
+    """Raise unless the audit passed, with the releases, rows, subtraction and size of the smallest set."""
     result = examination.result
     if result is None or examination.passed:
         return
@@ -161,16 +161,20 @@ def refuse(name: str, examination: Examination) -> None:
 
 
 def explain(ledger: Ledger, number: int | None = None) -> list[str]:
-    """Return what the audit of an entry found; without a number, of the last refused release."""
+    """Explain the audit of an entry; without a number, that of the last refused release."""
     if number is not None:
         entry = find_entry(ledger, number)
         stated = (
-            ["records that earlier entries do not have are stated to be of other trips"] if entry.independent else []
+            ["the publisher stated that records without a match in earlier entries are other trips"]
+            if entry.independent
+            else []
         )
         return [f"{entry_label(entry)}, {entry.state}", *_audit_lines(entry.audit), *stated]
     refused = [line for line in ledger.lines() if line["event"] == "refused"]
     if not refused:
-        raise InputError(ledger.folder, "no release was refused. Name an entry to see its audit.")
+        raise InputError(
+            ledger.folder, "Expected a refused release, but none was refused. Name an entry to see its audit."
+        )
     return _refusal(refused[-1])
 
 
@@ -194,12 +198,12 @@ def _refusal(line: Line) -> list[str]:
     audit = line["audit"]
     listed = [f"  {sentence(leak, audit['k_unit'])}" for leak in line["leaks"]]
     most = f"; the first {MOST_LEAKS:,} are kept" if len(listed) >= MOST_LEAKS else ""
-    said = f"{counted(len(listed), 'derivation')}, the smallest sets first{most}:"
-    return [f"{line['name']}: refused on {line['time']}", *_audit_lines(audit), said, *listed]
+    heading = f"{counted(len(listed), 'derivation')}, the smallest sets first{most}:"
+    return [f"{line['name']}: refused on {line['time']}", *_audit_lines(audit), heading, *listed]
 
 
 def sentence(leak: Mapping[str, Any], unit: str, most: int = MOST_ROWS) -> str:
-    """Return a derivation in words: which rows are added, which are subtracted, and how many remain; `most` rows of each."""
+    """Describe a derivation: at most `most` added and subtracted rows, and the size of the remaining set."""
     left = counted(leak["size"], _SINGULAR.get(unit, unit), unit)
     if "others" in leak:
         others = " + ".join(f"{row['release']}: {_row_in_words(row)}" for row in leak["others"][:most])

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import shapely
+from pydantic import Field
 
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import DisjointFlows, FlowKAnonymity, SumsOfParent, WellFormedFlows
@@ -29,7 +30,7 @@ from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, NO_TIME, Wri
 from crowdveil.ledger.store import Ledger
 from crowdveil.model.arrays import Ints, group_sums
 from crowdveil.model.time_axis import TimeAxis, step_seconds
-from crowdveil.params import Params
+from crowdveil.params import DURATION, Params
 from crowdveil.run import releases
 from crowdveil.run.ledgers import Recorder
 from crowdveil.run.manifest import guarantee_entries
@@ -42,10 +43,10 @@ from crowdveil.version import __version__
 class DeriveOptions(Params):
     """Options of a derived release."""
 
-    step: str | None = None
-    """Add up time steps to steps of this length, such as 1d; all for one matrix."""
-    to_zones: Any = None
-    """Add up areas to these zones: a table with the columns zone and group, a row for each tile."""
+    step: str | None = Field(None, json_schema_extra=DURATION)
+    """Add up time steps to longer ones of this length, such as 1d; all for a single matrix."""
+    to_zones: Any = Field(None, json_schema_extra={"metavar": "FILE"})
+    """Add up areas to these zones: a table with the columns zone and group, and a row for each tile."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,7 @@ class ReleaseOptions(Params):
     """Options of every run, wherever it is started."""
 
     seed: int | None = Field(None, ge=0, lt=2**63, strict=True, title="Random seed")
-    """Makes the run reproducible. Keep it secret: it repeats every random choice. Fresh random numbers if not given."""
+    """Seed for a reproducible run. Keep it secret: it repeats every random choice. Default: fresh random numbers."""
     format: Literal["parquet", "csv"] | None = Field(None, title="File format")
     """File format of the tables. Default: that of the input."""
     export: Literal["flowmap", "omx", "all"] | None = None
@@ -74,19 +74,19 @@ class EngineOptions(Params):
     """Where the work is done."""
 
     engine: Literal["local", "spark"] = "local"
-    """Where the work is done: on this machine, or on a cluster with Spark (needs the extra spark, and Java)."""
+    """Run on this machine, or on a cluster with Spark (needs the extra spark, and Java)."""
     master: str | None = Field(None, json_schema_extra={"metavar": "URL"})
-    """Master of the Spark session that is started, such as yarn; local[*] if not given."""
+    """Master of the Spark session, such as yarn. Default: local[*]."""
     table: str | None = Field(None, pattern=r"\w[\w.\-]*", json_schema_extra={"metavar": "FORMAT"})
-    """On Spark: read the data as a table, by its name in Spark's catalog with catalog, or by its path with the format of a
-    connector, such as delta or iceberg."""
+    """On Spark: read the input as a table: catalog for a name in Spark's catalog, or the format of a connector for a path, such
+    as delta or iceberg."""
 
 
 class AuditOptions(Params):
     """Options of a run of flows with a ledger."""
 
     keep_unchanged: bool = Field(False, strict=True, title="Keep unchanged rows")
-    """With a ledger: rows of an earlier release from which fewer than k people differ keep their published value."""
+    """With a ledger: repeat the earlier value of a row in which fewer than k people have changed."""
     independent: bool = Field(False, strict=True, title="Records that differ are other trips")
     """With a ledger: state that records that differ from earlier releases of the same period are other trips. The ledger
     and the manifest keep the statement."""
@@ -96,7 +96,7 @@ class LedgerOptions(Params):
     """The ledger of what is published."""
 
     ledger: Location = _location_field("FOLDER")
-    """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""
+    """Confidential folder of earlier releases. This one is audited against them before it is published, and added to them."""
 
 
 class RunOptions(LedgerOptions, AuditOptions, EngineOptions, ReleaseOptions):

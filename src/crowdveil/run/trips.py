@@ -35,10 +35,10 @@ class TripOptions(TrajectoryReading):
     by: TripRule = "first-last"
     """From the first to the last point, between tiles, between stays, or from home to work."""
     stay_s: int | None = Field(None, ge=1)
-    """Least duration of a stay, seconds. Default: 600."""
+    """Least duration of a stay. Default: 600."""
     stay_radius_m: float | None = Field(None, gt=0)
-    """Radius of a stay, meters. Default: 200."""
-    zones: Any = None
+    """Radius of a stay. Default: 200."""
+    zones: Any = Field(None, json_schema_extra={"metavar": "ZONES"})
     """Tiles between which transitions go: a file of zones, grid:500m, h3:8 or voronoi:FILE."""
 
 

@@ -1,1 +1,1 @@
-"""The Python API: the names of the command line, with underscores. `crowdveil` imports them when they are asked for."""
+"""The verbs: one typed function and one record each, from which commands, jobs, run files and forms are drawn."""

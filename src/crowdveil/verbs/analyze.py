@@ -50,10 +50,10 @@ from crowdveil.verbs.opened import check_outputs, row_semantics_of, split_option
 
 
 def reconstruct(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Reconstruction:
-    """Estimate the flows between any zones from a release, each with a lower and an upper bound of what was published.
+    """Estimate the flows between any zones from a release, each with a lower and an upper bound of the published trips.
 
-    Zones are the release's own tiles; others with `to_zones`. `over` adds time steps up, `margins` leaves
-    out one end, `weight` says how much of an area each of its tiles gets. See `analyze` for what is the same for all analyses.
+    Zones are the tiles of the release, or others with `to_zones`. `over` adds up time steps, `margins` leaves out one end, and
+    `weight` sets the share of an area in each of its tiles. See `analyze` for options of all analyses.
 
     >>> crowdveil.reconstruct("out", to_zones="districts.geojson", over="week").table()  # doctest: +SKIP
     """
@@ -61,9 +61,9 @@ def reconstruct(release: str | Path | FlowRelease, output: str | Path | None = N
 
 
 def profiles(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Profiles:
-    """Compute mean trips by hour of the week (or of the day) that leave and reach each zone, and between pairs of zones.
+    """Compute mean trips that leave and reach each zone, and between pairs of zones, by hour of the week or of the day.
 
-    With `original` its profiles are compared with those of the release, with correlation and error. See `analyze`.
+    With `original`, its profiles are compared with those of the release by correlation and error. See `analyze`.
 
     >>> crowdveil.profiles("out", original="trips.parquet", zones="zones.geojson").correlation  # doctest: +SKIP
     """
@@ -73,7 +73,7 @@ def profiles(release: str | Path | FlowRelease, output: str | Path | None = None
 def land_use(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> LandUse:
     """Group zones by the shape of their profiles. Needs scikit-learn (extra `analysis`).
 
-    With `original` its zones are grouped too, and `.agreement` is the adjusted Rand index between the two. See `analyze`.
+    With `original`, its zones are grouped, too, and `.agreement` is the adjusted Rand index of the two. See `analyze`.
 
     >>> crowdveil.land_use("out", zones="zones.geojson", plot="map.png").clusters  # doctest: +SKIP
     """
@@ -83,8 +83,8 @@ def land_use(release: str | Path | FlowRelease, output: str | Path | None = None
 def topics(release: str | Path | FlowRelease, output: str | Path | None = None, **options: Any) -> Topics:
     """Find flows that occur together at the same hours. Needs scikit-learn (extra `analysis`). See `analyze`.
 
-    With `original` its topics are found too, and `.match` has the distance of each topic from one of the original. With a
-    range such as `topics="2-8"` the number is chosen by held-out perplexity, and `.choice` has that of each number.
+    With `original`, its topics are found, too, and `.match` has the distance of each topic to an original one. With a range
+    such as `topics="2-8"`, held-out perplexity chooses the number of topics, and `.choice` has the values.
 
     >>> crowdveil.topics("out", topics=5).hours  # doctest: +SKIP
     """
@@ -94,9 +94,9 @@ def topics(release: str | Path | FlowRelease, output: str | Path | None = None, 
 def quadtree_heatmap(data: Any, output: str | Path | None = None, **options: Any) -> HeatMap:
     """Show where people are on a map of sectors, each with the locations of at least `min_k` (5) people.
 
-    `data` is a path, an Arrow table, a data frame, or `Trajectories`. With `output` a file that ends in .geojson, .png or .html
-    is written, or a folder with all three; it is checked before it is put in place. `options` are `min_k`, `min_sector_length_m`,
-    `merge_sectors`, `split_n_locations`, `halve_long`, `suppress`, and those of reading. `.sectors` is an Arrow table.
+    `data` is a path, an Arrow table, a data frame, or `Trajectories`. `output` is a file that ends in .geojson, .png or .html, or
+    a folder for all three; the map is verified before it is written there. `options` are `min_k`, `min_sector_length_m`,
+    `merge_sectors`, `split_n_locations`, `halve_long`, `suppress`, and input options. `.sectors` is an Arrow table.
 
     >>> crowdveil.quadtree_heatmap("cabs.csv", "map.geojson", min_k=10).sectors  # doctest: +SKIP
     """
@@ -120,31 +120,31 @@ def analyze(
 ) -> Any:
     """Run an analysis on a release of flows (its folder, or a `FlowRelease`), or on trajectories.
 
-    `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`, or of reading trajectories. With
-    `output` the result is written as CSV, Parquet or JSON, with `plot` drawn as PNG. `original` is what the release was made
-    from, read as its manifest says; files that were needed for it, such as zones, must be given. Results with an original are
-    exact, and so confidential. What is written of trajectories is anonymous, and may be published; with `ledger`, a folder of
-    `ledger_init`, it is audited before that against earlier heat maps.
+    `options` are the parameters of the analysis and those of `StudyReading`, such as `to_zones`, or of reading trajectories.
+    `output` writes the result as CSV, Parquet or JSON, and `plot` draws it as PNG. `original` is the data behind the release,
+    read with the options in its manifest; only files, such as zones, must be named again. Results with an original are exact and
+    confidential. Heat maps of trajectories are anonymous and may be published; with `ledger`, a folder of `ledger_init`, they
+    are first audited against earlier ones.
     """
-    analysis, said = find_analysis(name), notes if notes is not None else ReadNotes()
+    analysis, notes = find_analysis(name), ReadNotes() if notes is None else notes
     if analysis.takes is Trajectories:
         if original is not None or plot is not None:
-            raise ParameterError(f"{name} reads trajectories and writes all to one place. Leave out original and plot.")
-        return _of_trajectories(analysis, data, output, options, overwrite, ledger, said, progress, stage)
+            raise ParameterError(f"{name} has neither an original nor a plot of its own. Leave them out.")
+        return _of_trajectories(analysis, data, output, options, overwrite, ledger, notes, progress, stage)
     if ledger is not None:
         raise ParameterError(
-            Option("ledger"), f"it audits what is published, and {name} publishes nothing. Leave it out."
+            Option("ledger"), f"a ledger audits publications, and {name} publishes nothing. Leave it out."
         )
     of_reading, parameters = split_options(options, StudyReading)
     params, reading = analysis.params.checked(parameters), StudyReading.checked(of_reading)
     if original is not None and not analysis.compares:
         raise ParameterError("original", f"{name} reads the release alone. Leave it out.")
     if reading.reference is not None and analysis.name != "land-use":
-        raise ParameterError(Option("reference"), f"it is for land-use, and {name} compares no classes. Leave it out.")
+        raise ParameterError(Option("reference"), f"only land-use compares classes. Leave it out of {name}.")
     check_outputs(output, plot)
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
         stage("reading")
-        study = _study(data, original, reading, said)
+        study = _study(data, original, reading, notes)
         stage(name)
         found = analysis.run(study, params, progress)
         if table is not None:
@@ -167,11 +167,13 @@ def _of_trajectories(
     progress: Progress,
     stage: Stage,
 ) -> Any:
-    """Run an analysis on trajectories, which writes and verifies its own files."""
+    """Run an analysis of trajectories that writes and verifies its own files."""
     recording: dict[str, Any] = {}
     if ledger is not None:
         if output is None:
-            raise ParameterError(Option("ledger"), Text("it audits what is published. Name a folder with {output}."))
+            raise ParameterError(
+                Option("ledger"), Text("Expected a folder to audit, got none. Name one with {output}.")
+            )
         refuse_inside(ledger, Path(output))
         recording["recorded"] = record_map(open_ledger(ledger), Path(output), input_files(data))
     of_reading, parameters = split_options(options, TrajectoryReading)
@@ -191,19 +193,21 @@ def _of_trajectories(
 
 
 def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReading, notes: ReadNotes) -> Any:
-    """Read the release, the zones that are asked about, and the original if it is given."""
+    """Read the release, the target zones, and the original, if there is one."""
     if isinstance(release, FlowRelease):
         flows = None if original is None else read(Flows, original, FlowReading.checked({}), notes)
         return build_study(OpenedRelease(release), reading, flows, notes)
     manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
-        raise InputError(release, "it holds trajectories, and analyses are of flows.")
-    given = {n: getattr(reading, n) for n in ("zones", "zone_id") if getattr(reading, n) is not None}
-    before, known = dict[str, Any](), isinstance(original, Flows)
-    if given or (original is not None and not known):
-        before = original_input_options(manifest, given)
-    flows = None if original is None else read(Flows, original, FlowReading.checked({} if known else before), notes)
-    reading = reading.model_copy(update={"zone_id": before.get("zone_id")})
+        raise InputError(release, "Expected a release of flows, got one of trajectories. Name another.")
+    own = {n: getattr(reading, n) for n in ("zones", "zone_id") if getattr(reading, n) is not None}
+    options, in_memory = dict[str, Any](), isinstance(original, Flows)
+    if own or (original is not None and not in_memory):
+        options = original_input_options(manifest, own)
+    flows = (
+        None if original is None else read(Flows, original, FlowReading.checked({} if in_memory else options), notes)
+    )
+    reading = reading.model_copy(update={"zone_id": options.get("zone_id")})
     opened = open_for_study(written, manifest, row_semantics_of(manifest), reading, flows, notes)
     return build_study(opened, reading, flows, notes)
 
@@ -212,7 +216,7 @@ class MapForm(ResultName):
     """Parameters of a job that draws a map."""
 
     format: Literal["all", "geojson", "png", "html"] = "all"
-    """Form of the result: one of these files, or all three in a zip file."""
+    """Format of the result: one of these files, or all three in a zip file."""
 
 
 def _of_release(name: str) -> bool:
@@ -227,7 +231,7 @@ def _files(name: str) -> tuple[InputFile, ...]:
     if not _of_release(name):
         return (InputFile("data", TABLES, "TRAJECTORIES"),)
     original = InputFile(
-        "original", FLOWS, "TRIPS_OR_FLOWS", "The data that the release was made from, to compare. Results are then exact and "
+        "original", FLOWS, "TRIPS_OR_FLOWS", "The data behind the release, to compare with it. Results are then exact and "
         "confidential: do not publish them.", required=False,
     )  # fmt: skip
     return (InputFile("release", RELEASE, "RELEASE_FOLDER"), *([original] if find_analysis(name).compares else []))
@@ -235,9 +239,9 @@ def _files(name: str) -> tuple[InputFile, ...]:
 
 def _output(name: str) -> Output:
     if _of_release(name):
-        return Output("Write all of it: .csv, .parquet or .json.", form=DrawnForm, plot=True, stem=name)
+        return Output("File to write: .csv, .parquet or .json.", form=DrawnForm, plot=True, stem=name)
     return Output(
-        "Write all files into a folder, or the one that the ending names.", "FOLDER_OR_FILE", MapForm, stem=name, mark=GEOJSON,
+        "Folder for all files, or a single file: .geojson, .png or .html.", "FOLDER_OR_FILE", MapForm, stem=name, mark=GEOJSON,
         check=find_analysis(name).check_output,
     )  # fmt: skip
 
@@ -252,11 +256,11 @@ def _run(task: Task) -> Outcome:
 
 
 def _check(name: str, values: dict[str, Any]) -> None:
-    """Raise where a map that is to be audited has no manifest, since only a folder has one."""
+    """Raise if a map to be audited has no manifest, which only a folder has."""
     if values.get("source") is not None and values.get("format", ALL_FILES) != ALL_FILES:
         raise ParameterError(
             Option("format"),
-            Text("a map of a {source} is recorded with its manifest. Leave it out for all files."),
+            Text("Expected all files of a map of a {source}, since the ledger needs its manifest. Leave this out."),
         )
 
 
@@ -267,7 +271,7 @@ def _about(name: str) -> dict[str, Any]:
 
 
 def _help(name: str) -> str:
-    """Return what an analysis does, the extra that it needs, and examples."""
+    """Return the summary of an analysis, its extra, and examples."""
     analysis = find_analysis(name)
     extra = f" Needs the extra {analysis.extra}." if analysis.extra else ""
     return with_examples(f"{analysis.summary}{extra}\n\n{analysis.help}", f"analyze {name}", *analysis.examples)
@@ -276,10 +280,10 @@ def _help(name: str) -> str:
 VERB = Verb(
     verb="analyze",
     collection="analyses",
-    summary="Learn something from a release, or draw a map of trajectories that can be published.",
+    summary="Analyze a release of flows, or draw a heat map of trajectories for publication.",
     names=lambda: list(all_analyses()),
     group=with_examples(
-        "Learn from a release of flows, or draw a heat map of trajectories that can be published.",
+        "Analyze a release of flows, or draw a heat map of trajectories for publication.",
         "analyze",
         "quadtree-heatmap cabs.csv --min-k 10 -o map/",
         "land-use out/ --zones zones.geojson --plot map.png",

@@ -43,7 +43,7 @@ def anonymize(
     progress: Progress | None = None,
     **parameters: Any,
 ) -> Result:
-    """Anonymize data, and write a verified release to the folder `output`; without one, keep it in memory.
+    """Anonymize data, and write a verified release to the folder `output`, or keep it in memory.
 
     The result has tables (`result.flows.to_pandas()`, `result.areas.to_geopandas()`), `result.report()`, `result.plot.flows()`
     and `result.save(folder)`. Notes of reading are warnings (`CrowdveilWarning`), and `result.notes`.
@@ -59,22 +59,22 @@ def anonymize(
     k
         Smallest group size. By default 10 for flows, and 3 for trajectories.
     suppress
-        What may be suppressed, such as "10%".
+        The suppression budget, such as "10%".
     zones
         A file or a frame of zones, "grid:500m" or "h3:8", for trips and flows.
     step
         Length of a time step, such as "1h" or `timedelta(hours=1)`, for trips and flows.
     tz
-        Time zone of times that name none, and of the time steps.
+        Time zone of the time steps, and of times without one.
     spark
-        A session of Spark to run on; `data` is then a path as Spark takes it, or a data frame of the session.
+        A Spark session to run on; `data` is then a path for Spark, or a data frame of the session.
     progress
-        A function that is called with the share that is done, in place of the progress bar.
+        A function that is called with the work done and the total, in place of the progress bar.
     **parameters
         The other parameters of the method, input options, and options of every run: `seed`, `format`, `overwrite`, `pairing`,
         `attack`, `report`, `engine`, `master` and more (see `list_methods()` and `crowdveil anonymize METHOD --help`). Random
-        choices are drawn from entropy of the operating system; with a `seed` a run is reproducible. Keep the seed secret, for
-        it repeats every random choice, and the file of a `pairing`, for it undoes the new ids.
+        choices are drawn from entropy of the operating system; with a `seed` a run is reproducible. Keep the seed secret: it
+        repeats every random choice. Keep the file of a `pairing` secret, too: it undoes the new ids.
 
     >>> crowdveil.anonymize("trips.parquet", "out", zones="zones.geojson", k=10)  # doctest: +SKIP
     """
@@ -85,7 +85,7 @@ def anonymize(
     if on_spark and (output is None or method is None):
         missing = "method" if method is None else "output"
         raise ParameterError(
-            Option(missing), f"Expected a {'method' if method is None else 'folder'} on Spark. Give it."
+            Option(missing), f"Expected a {'method' if method is None else 'folder'} on Spark, got none. Name it."
         )
     chosen = find_method(method) if method is not None else default_method(data, options)
     reading, method_options = split_options(options, READINGS[chosen.takes])
@@ -105,7 +105,7 @@ def anonymize(
 
 
 def list_methods() -> Table:
-    """Return a table of the methods: name, what they take, status, parameters, and what they do.
+    """Return a table of the methods: name, kind of data, status, parameters, and summary.
 
     >>> crowdveil.list_methods().to_pandas()  # doctest: +SKIP
     """
@@ -123,16 +123,16 @@ def _row(method: Method) -> dict[str, str]:
 
 
 class JobOptions(ReleaseOptions):
-    """Options of a run on the service, which chooses the places of files."""
+    """Options of a run on the service, which chooses the paths of files."""
 
     data_name: str | None = Field(
         None, title="Name of the data file", pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.(csv|parquet)$"
     )
-    """Name of the data file in the release. [a name after the kind of data]"""
+    """Name of the data file in the release. [named after the kind of data]"""
 
 
 class FlowAuditOptions(AuditOptions, SourceOptions):
-    """Options of a run of flows that is audited against the ledger of its source."""
+    """Options of a run of flows with an audit against the ledger of its source."""
 
 
 def _of_flows(name: str) -> bool:
@@ -145,7 +145,7 @@ def _options(name: str) -> tuple[type[Params], ...]:
 
 
 def _hidden(name: str) -> frozenset[str]:
-    """Return the options that the method does not read."""
+    """Return the options without effect on the method."""
     params = find_method(name).params.model_fields
     if not _of_flows(name):
         return frozenset(("ledger", "overwrite", *AuditOptions.model_fields))
@@ -158,12 +158,14 @@ def _hidden(name: str) -> frozenset[str]:
 
 
 def _by_data(data: Any, values: dict[str, Any], notes: ReadNotes) -> str:
-    """Return the method for the data, and note which it is."""
+    """Choose the method for the data, and note the choice."""
     if values.get("engine") == "spark":
         raise ParameterError("Expected a method on Spark, got none. Write its name before the input, such as joint.")
     method = default_method(data, values)
     kind = "trips and flows" if method.takes is Flows else "trajectories"
-    notes.add(f"the method is {method.name}, the usual one for {kind}; write another name before the input.")
+    notes.add(
+        f"the method is {method.name}, the default for {kind}. To choose another, write its name before the input."
+    )
     return method.name
 
 
@@ -176,22 +178,22 @@ def _run(task: Task) -> Outcome:
     )  # fmt: skip
     result = pipeline.run(request, task.progress, task.stage)
     if options.get("pairing") is not None:
-        # Added only now: the manifest, which has the other notes, must not show that such a file exists.
-        result.notes.add(f"{options['pairing']} links each published trajectory to its original: keep it secret.")
+        # Added after the run, since the manifest repeats the other notes and must not show that such a file exists.
+        result.notes.add(f"{options['pairing']} links each published trajectory to its original. Keep it secret.")
     for sentence in task.notes.texts:
         result.notes.add(sentence)
     return Outcome(result.notes, result.lines())
 
 
 def _check(name: str, values: dict[str, Any]) -> None:
-    """Raise where a release could not be audited, before anything is read."""
+    """Raise before reading anything if the release cannot be audited."""
     source = values.get("source")
     if source is not None:
         check_auditable(name, "source")
     for option in AuditOptions.model_fields:
         if values.get(option) and source is None:
             raise ParameterError(
-                Option(option), Text("it is for an audit, and the token has no {source}. Leave it out.")
+                Option(option), Text("Expected a {source} for an audit, but the token has none. Leave this out.")
             )
 
 
@@ -216,8 +218,8 @@ VERB = Verb(
     usual=("joint", "microaggregation"),
     by_data=_by_data,
     group=with_examples(
-        "Anonymize trips, flows or trajectories, or as a run file says.\n\n"
-        "Without the name of a method, trips and flows are anonymized by joint, and trajectories by microaggregation.",
+        "Anonymize trips, flows or trajectories, or run a run file.\n\n"
+        "The default method is joint for trips and flows, and microaggregation for trajectories.",
         "anonymize",
         "trips.parquet --zones zones.geojson -k 10 -o out/",
         "atg-dual trips.parquet --zones zones.geojson -o out/",

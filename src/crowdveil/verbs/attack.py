@@ -71,41 +71,36 @@ def attack(
     stage: Stage = lambda name: None,
     **options: Any,
 ) -> AttackResults | ExposureResults:
-    """Attack trajectories, before and after they were anonymized, or a release of flows.
+    """Attack trajectories before and after anonymization, or a release of flows.
 
-    `name` is that of an attack, or `all`. For trajectories `data` are the original ones; with the folder of a `release` (or a
-    `TrajectoryRelease`) the same adversary tries to re-identify the same people in it; `pairing`, where it was kept, gives the
-    original of each published trajectory. For flows `data` is the folder of the release, or a `FlowRelease`. `options` are the
-    attack's parameters and input options. With `output` the result is written as JSON, CSV or Parquet. Numbers of trajectories
-    are exact, and so confidential.
+    `name` is an attack, or `all`. For trajectories, `data` are the original ones. With the folder of a `release` (or a
+    `TrajectoryRelease`), the same adversary tries to re-identify the same people in it; `pairing`, if it was kept, has the
+    original of each published trajectory. For flows, `data` is the folder of the release, or a `FlowRelease`. `options` are the
+    attack's parameters and input options. `output` writes the result as JSON, CSV or Parquet. Numbers about trajectories are
+    exact and confidential.
 
-    The attack `releases` takes the folder of a release as `data`, that of another one (or a list of them) as `release`, and the
-    trips or flows that they were made of as `original`, to count what is recovered. The attack `trajectory-recovery` takes
-    original trajectories as `data`, and a release of flows of them as `release`, if there is one.
-
-    The attack `dominance` takes a release of flows as `data`, or original trajectories with a `release` and its `pairing`.
+    The attack `releases` takes the folder of a release as `data`, another one (or a list) as `release`, and their trips or flows
+    as `original`, to count recovered ones. The attack `trajectory-recovery` takes original trajectories as `data`, and a release
+    of their flows as `release`, if there is one. The attack `dominance` takes a release of flows as `data`, or original
+    trajectories with a `release` and its `pairing`.
 
     >>> crowdveil.attack("location", "cabs.csv", "out", knowledge=3, tile_m=500)["location"]  # doctest: +SKIP
     """
-    said = notes if notes is not None else ReadNotes()
+    notes = ReadNotes() if notes is None else notes
     takes = _attack_takes(name, data)
     attacks = named_attacks(name, takes)
     if original is not None and takes is not PublishedReleases:
-        raise ParameterError(Option("original"), "it is of the attack releases alone. Leave it out.")
+        raise ParameterError(Option("original"), "only the attack releases compares with an original. Leave it out.")
     if takes is PublishedReleases:
         reading, parameters = split_options(options, FlowReading)
     elif takes is FlowRelease:
         if release is not None or pairing is not None:
-            raise ParameterError(
-                "release", "an attack on flows reads one release alone. Give its folder in place of the input."
-            )
+            raise ParameterError("release", "an attack on flows reads a single release. Give its folder as the input.")
         reading, parameters = dict[str, Any](), options
     else:
         reading, parameters = split_options(options, TrajectoryReading)
         if pairing is not None and release is None:
-            raise ParameterError(
-                Option("pairing"), "it gives the originals of published trajectories. Give the release too."
-            )
+            raise ParameterError(Option("pairing"), "Expected a release with the pairing, got none. Name its folder.")
     params = attack_params(attacks, name, parameters)
     if output is not None:
         check_ending(Path(output), ".json")
@@ -113,17 +108,17 @@ def attack(
         stage("reading")
         found: AttackResults | ExposureResults
         of_flows: dict[type, Callable[[], Published | PublishedReleases | AggregatedTrajectories | Groups]] = {
-            PublishedReleases: lambda: _published_releases(data, release, original, reading, said),
-            AggregatedTrajectories: lambda: _aggregated(data, release, pairing, reading, said),
+            PublishedReleases: lambda: _published_releases(data, release, original, reading, notes),
+            AggregatedTrajectories: lambda: _aggregated(data, release, pairing, reading, notes),
             FlowRelease: lambda: _published(data),
-            Groups: lambda: _groups(data, release, pairing, reading, said),
+            Groups: lambda: _groups(data, release, pairing, reading, notes),
         }
         if takes in of_flows:
             published = of_flows[takes]()
             stage(name)
             found = attack_flow_release(published, attacks, params)
         else:
-            before, after, k = _before_and_after(data, release, pairing, reading, said)
+            before, after, k = _before_and_after(data, release, pairing, reading, notes)
             stage(name)
             found = attack_trajectories(before, after, attacks, params, k, progress)
         if file is not None:
@@ -132,23 +127,25 @@ def attack(
 
 
 def _attack_takes(name: str, data: Any) -> type:
-    """Return the type of data that an attack takes; for `all`, the type that is given."""
+    """Return the type of data that an attack takes; for `all`, the type of the data."""
     if name != ALL:
         return find_attack(name).takes
     return FlowRelease if _is_release(data) or isinstance(data, FlowRelease) else Trajectories
 
 
 def _published(data: Any) -> Published:
-    """Open a release of flows, with its k and what its volumes are."""
+    """Open a release of flows, with its k and row semantics."""
     if isinstance(data, FlowRelease):
         return Published(data)
     if not isinstance(data, str | Path):
-        raise InputError("input", "Expected the folder of a release of flows. Give that.")
+        raise InputError("input", "Expected the folder of a release of flows, got other data. Name the folder.")
     manifest, written = releases.sound_release(Path(data))
     if not written.is_flows:
         raise InputError(
             data,
-            Text("it holds trajectories. Give the original trajectories, and this with {release}, to attack them."),
+            Text(
+                "Expected flows, got a release of trajectories. Give the original trajectories, and this as {release}."
+            ),
         )
     return _over_zones(manifest, written, Zones.from_ids(written.tile_names))
 
@@ -161,18 +158,18 @@ def _over_zones(manifest: Manifest, written: WrittenRelease, zones: Zones) -> Pu
 def _published_releases(
     data: Any, others: Any, original: Any, options: dict[str, Any], notes: ReadNotes
 ) -> PublishedReleases:
-    """Open releases of flows over the tiles of all of them, and the original if given."""
+    """Open releases of flows over the tiles of all of them, and the original, if there is one."""
     listed = [data, *(others if isinstance(others, list | tuple) else [] if others is None else [others])]
     if len(listed) < 2 or not all(isinstance(folder, str | Path) for folder in listed):
-        raise InputError("input", "Expected the folders of two or more releases of flows. Give them.")
+        raise InputError("input", "Expected the folders of two or more releases of flows, got fewer. Name them.")
     opened = [releases.sound_release(Path(folder)) for folder in listed]
     for folder, (_, written) in zip(listed, opened, strict=True):
         if not written.is_flows:
-            raise InputError(folder, "Expected releases of flows, but it holds trajectories. Leave it out.")
+            raise InputError(folder, "Expected a release of flows, got one of trajectories. Leave it out.")
     if len({_fold_of(manifest) for manifest, _ in opened}) > 1:
         raise InputError(
             "input",
-            Text("times of some releases are folded ({fold}). Expected releases that are folded alike, or none."),
+            Text("Expected releases with the same folding of time ({fold}), got different ones. Leave some out."),
         )
     zones = Zones.from_ids(sorted({tile for _, written in opened for tile in written.tile_names}))
     flows = None
@@ -187,37 +184,40 @@ def _published_releases(
 def _aggregated(
     data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes
 ) -> AggregatedTrajectories:
-    """Read trajectories, and the release of flows that was made of them if given."""
+    """Read trajectories, and the release of their flows, if there is one."""
     if pairing is not None:
-        raise ParameterError(Option("pairing"), "a release of flows has no pairing. Leave it out.")
+        raise ParameterError(Option("pairing"), "releases of flows have no pairing. Leave it out.")
     reading = TrajectoryReading.checked(options)
     original, tz = read(Trajectories, data, reading, notes), reading.tz or "UTC"
     if release is None:
         return AggregatedTrajectories(original, tz)
     manifest, written = releases.sound_release(Path(release))
     if not written.is_flows:
-        raise InputError(release, "Expected a release of flows, but it holds trajectories. Give one of flows, or none.")
+        raise InputError(release, "Expected a release of flows, got one of trajectories. Name another, or none.")
     if _fold_of(manifest) is not None:
-        raise InputError(release, Text("its times are folded ({fold}), so that its steps do not follow one another."))
+        raise InputError(
+            release, Text("Expected consecutive time steps, got folded ones ({fold}). Name another release.")
+        )
     return AggregatedTrajectories(original, tz, written, _k_of(manifest))
 
 
 def _groups(data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes) -> Groups:
-    """Return the rows of a release of flows, or the equivalence classes of a release of trajectories with its originals."""
+    """Return the rows of a release of flows, or the equivalence classes of published trajectories with their originals."""
     if release is None and (isinstance(data, FlowRelease) or _is_release(data)):
         published = _published(data)
         if published.release.k_unit != "people" or published.row_semantics == "noisy":
-            raise InputError("input", "Expected flows with numbers of people; this release has none.")
+            raise InputError("input", "Expected flows with numbers of people, got none. Name another release.")
         if not isinstance(data, FlowRelease) and "weight" in releases.sound_release(Path(data))[0].input.options:
-            raise InputError("input", "Expected numbers of trips, but the volumes are weighted. Leave the attack out.")
+            raise InputError("input", "Expected numbers of trips, got weighted volumes. Leave the attack out.")
         return Groups.of_rows(published.release, published.k)
     if release is None:
         raise InputError(
-            Option("release"), "Expected a release of these trajectories. Name its folder, or give one of flows alone."
+            Option("release"),
+            "Expected a release of these trajectories, got none. Name its folder, or attack a release of flows.",
         )
     original, made, k = _before_and_after(data, release, pairing, options, notes)
     if made is None or made.source is None:
-        raise InputError(Option("pairing"), "the people of a group are not known. Give the pairing of the release.")
+        raise InputError(Option("pairing"), "Expected the pairing of the release, to count people, got none. Name it.")
     return Groups.of_classes(original, made, k)
 
 
@@ -237,7 +237,7 @@ def _k_of(manifest: Manifest) -> int | None:
 def _before_and_after(
     data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes
 ) -> tuple[Trajectories, TrajectoryRelease | None, int | None]:
-    """Read the original, the release, paired with it where that is known, and k."""
+    """Read the original; the release, paired with it if possible; and k."""
     k = None
     if release is not None and not isinstance(release, TrajectoryRelease):
         manifest, written = releases.sound_release(Path(release))
@@ -253,11 +253,11 @@ def _before_and_after(
 
 
 _TRAJECTORIES = (Trajectories, AggregatedTrajectories, Groups)
-_SUMMARY = "All attacks on what is given: trajectories, or a release of flows."
+_SUMMARY = "Run all attacks on trajectories, or all on a release of flows."
 
 
 def _takes(name: str) -> type:
-    """Return what an attack takes; all attacks take trajectories, and a release of flows in their place."""
+    """Return the type of data that an attack takes; for `all`, trajectories (a release of flows is possible)."""
     return Trajectories if name == ALL else find_attack(name).takes
 
 
@@ -268,7 +268,7 @@ def _options(name: str) -> tuple[type[Params], ...]:
 
 def _files(name: str) -> tuple[InputFile, ...]:
     if _takes(name) is PublishedReleases:
-        original = "Trips or flows of the releases, to count what is recovered."
+        original = "Trips or flows behind the releases, to count recovered ones."
         return (
             InputFile("data", PACKED, "RELEASE_FOLDER"),
             InputFile("release", PACKED, "RELEASE_FOLDER...", several=True, required=False, argument=True),
@@ -279,8 +279,8 @@ def _files(name: str) -> tuple[InputFile, ...]:
     either = name in (ALL, "dominance")
     return (
         InputFile("data", (*TABLES, *PACKED) if either else TABLES, "TRAJECTORIES" + "_OR_RELEASE_FOLDER" * either),
-        InputFile("release", PACKED, "FOLDER", "Look for the same people in this release too.", required=False),
-        InputFile("pairing", TABLES, help="Table that says which published trajectory is whose.", required=False),
+        InputFile("release", PACKED, "FOLDER", "Also search for the same people in this release.", required=False),
+        InputFile("pairing", TABLES, help="Table with the original of each published trajectory.", required=False),
     )
 
 
@@ -294,7 +294,7 @@ def _run(task: Task) -> Outcome:
 
 
 def _local(name: str) -> tuple[type[Params], ...]:
-    """Return the options of reading the original of several releases, which stays here."""
+    """Return the options of reading the original of several releases, which is never sent."""
     return (FlowReading,) if _takes(name) is PublishedReleases else ()
 
 
@@ -307,7 +307,7 @@ def _about(name: str) -> dict[str, Any]:
 
 
 def _help(name: str) -> str:
-    """Return what the adversary knows, without the sections below it, and an example."""
+    """Return the description of the adversary, without further sections, and an example."""
     text = _SUMMARY if name == ALL else find_attack(name).doc.strip()
     trajectories, several = _takes(name) in _TRAJECTORIES, _takes(name) is PublishedReleases
     release = "flows-of-cabs/" if name == "trajectory-recovery" else "out/"
@@ -320,11 +320,11 @@ def _help(name: str) -> str:
 VERB = Verb(
     verb="attack",
     collection="attacks",
-    summary="Find out what an adversary gets who knows a little: from trajectories, before and after, or from flows.",
+    summary="Estimate the re-identification risk of trajectories, before and after anonymization, or of flows.",
     names=lambda: [ALL, *ATTACKS, *EXPERIMENTS],
     group=with_examples(
-        "Estimate the re-identification risk: how likely an adversary with background knowledge finds a person.\n\n"
-        "Trajectories are attacked in the original and in a release of it, flows in the release alone.",
+        "Estimate the re-identification risk: how often an adversary with background knowledge finds a person.\n\n"
+        "Attacks on trajectories compare the original with a release. Attacks on flows need the release alone.",
         "attack",
         "location cabs.csv --knowledge 3 --tile-m 500",
         "all cabs.csv --release out/ --pairing pairing.parquet --tile-m 500",
@@ -337,7 +337,7 @@ VERB = Verb(
     local=_local,
     files=_files,
     output=lambda name: Output(
-        "Results to write: .json, .csv or .parquet; for trajectories, a table has a row for each individual.",
+        "File to write: .json, .csv or .parquet. For trajectories, tables have a row for each person.",
         form=TableForm, json=True, stem="attack",
     ),
     hidden=lambda name: frozenset(("zones", "zone_id")) if _takes(name) in _TRAJECTORIES else frozenset(),

@@ -1,7 +1,7 @@
 """The record of a verb, from which its command and its jobs are drawn; and the check of a job's request.
 
-The parameters of a job are one flat object, as in Python: those of what is run, those of reading, and a few of the run. Where an
-option of reading names a file, the file is uploaded in a field of that name; a path in a request is never opened.
+The parameters of a job are one flat object, as in Python: those of the method (or measure, attack, analysis), of reading, and of
+the run. If an input option names a file, the file is uploaded in a field of that name. A path in a request is never opened.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 FLOWS = (*TABLES, ".omx")
 PACKED = (".zip",)
 RELEASE = (*PACKED, *TABLES)
-"""A release is a zip file of its files; a table is what others published."""
+"""A release: a zip file of its files, or a table that others published."""
 MAPS = (*TABLES, ".geojson", ".json", ".gpkg", ".geoparquet")
 WORD = r"^(grid:[0-9.]{1,12} ?k?m?|h3:[0-9]{1,2}|[A-Za-z0-9_ -]{1,64})$"
-"""What an option that can name a file may be in a request: a plain word, such as `ward` or a column's name."""
+"""A plain word, such as `ward` or the name of a column: the only text that a request may have for an option of a file."""
 FORMATS = {"pq": "parquet", "json": "geojson"}
-"""Formats that a file name's ending stands for where it is not one of the formats itself."""
+"""Formats of endings of file names that are not formats themselves."""
 ALL_FILES = "all"
 """The format of a result that is a folder."""
 
@@ -44,31 +44,31 @@ class PlainReading(TrajectoryReading):
 
 
 class SourceOptions(Params):
-    """The source of data of a job whose result is to be published."""
+    """The data source of a job with a result for publication."""
 
     source: str | None = Field(None, pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")
-    """Source of the data: the release is audited against the earlier ones in its ledger. Default: that of the token, if any."""
+    """Source of the data. The release is audited against the ledger of this source. Default: that of the token, if any."""
 
 
 class ResultName(Params):
-    """The name of a result that is one file."""
+    """The name of a result of one file."""
 
     result_name: str | None = Field(None, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}\.[A-Za-z0-9]{1,10}$")
-    """File name of the result, if it is one file. [a name after the kind of job]"""
+    """File name of a result of one file. [named after the kind of job]"""
 
 
 class TableForm(ResultName):
-    """Parameters of a job whose result is a table."""
+    """Parameters of a job that makes a table."""
 
     format: Literal["json", "csv", "parquet"] = "json"
-    """Form of the result: everything as JSON, or its rows as a table."""
+    """Format of the result: everything as JSON, or its rows as a table."""
 
 
 class DrawnForm(TableForm):
-    """Parameters of a job whose result is a table, and a picture of it."""
+    """Parameters of a job that makes a table and a picture of it."""
 
     plot: bool = False
-    """Draw it too; the result is a zip file then."""
+    """Also draw the result, which is then a zip file."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,15 @@ class InputFile:
     role
         Its name in Python and in a form.
     endings
-        Endings of the files that a server takes; a folder is sent as a zip file.
+        Endings of the files that a server accepts; a folder is sent as a zip file.
     metavar, help
         Its placeholder and its help on the command line.
     required, argument
-        Whether it must be given, and whether it is an argument of the command, not an option; by default if it must be given.
+        Whether it is required, and whether it is an argument of the command or an option; None: an argument if required.
     several
-        Whether it may be several files.
+        Whether several files may be given.
     sent
-        Whether a server takes it.
+        Whether a server accepts it.
     """
 
     role: str
@@ -103,26 +103,26 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Output:
-    """What a verb writes.
+    """The output of a verb.
 
     Attributes
     ----------
     help, metavar
-        Help and placeholder of `--output`; without help there is none.
+        Help and placeholder of `--output`; without help the command has no such option.
     form
-        The model of a job's parameters on the form of the result.
+        The model of a job's parameters for the format of the result.
     required
-        Whether the output is the result itself, and not a copy of what is printed.
+        Whether the output is the result itself, and not a copy of the printed one.
     plot, json
-        Whether it can be drawn, and printed as JSON.
+        Whether the result can be drawn, and printed as JSON.
     stem
         The name of a job's files, without an ending.
     mark
-        The file by which a folder that may be replaced is known.
+        The file that marks a folder as one that may be replaced.
     check
-        Raises unless it can be written to a path, with or without replacing what exists; None for the usual check.
+        Raises if the output cannot be written to a path, with or without replacing a file; None for the default check.
     note
-        What the command says of the files.
+        The verb in the line that the command prints for each file.
     """
 
     help: str = ""
@@ -138,11 +138,11 @@ class Output:
 
     @property
     def formats(self) -> tuple[str, ...]:
-        """Return the formats of a job's result, the default first."""
+        """Return the formats of a job's result, the default one first."""
         return get_args(self.form.model_fields["format"].annotation) if self.form is not None else ()
 
     def format_of(self, output: str | Path | None) -> str:
-        """Return the format that a file name stands for: the default for none, all files for a folder."""
+        """Return the format of a file name: the first one for no name or a folder."""
         path = Path("" if output is None else output)
         if output is None or path.is_dir() or not path.suffix:
             return self.formats[0]
@@ -152,7 +152,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Task:
-    """One run of a verb: what is run, its parameters, files by role, and where results are written."""
+    """One run of a verb: a name, its parameters, files by role, and places for the results."""
 
     name: str
     values: dict[str, Any]
@@ -176,7 +176,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run found: notes, lines to print, the same as JSON, and the exit code of the command."""
+    """The outcome of a run: notes, lines to print, the same as JSON, and the exit code of the command."""
 
     notes: ReadNotes
     lines: list[str]
@@ -193,37 +193,37 @@ class Verb:
     verb
         Its name on the command line.
     summary
-        What it does, in a sentence.
+        A sentence on its purpose.
     run
         Runs a task.
     options
-        Parameter models by what is run: its own first, those of reading last.
+        Parameter models of a name: its own first, those of reading last.
     files, output
-        What it reads and writes, by what is run.
+        Input files and output of a name.
     names
-        What can be run, in the order that people see.
+        The methods (or measures, attacks, analyses) that it can run, in the order of listings.
     group
-        Help of the group of commands, one for each name; "" where there is a single command, of the first name.
+        Help of the group of commands, one for each name; "" for a single command, of the first name.
     usual, by_data
-        The names that the data choose from where no name is given, and the choice: (data, parameters, notes) → name.
+        The candidates for a run without a name, and their choice: (data, parameters, notes) → name.
     find
-        The name by which something is registered, from that or an alias; raises where there is none.
+        Returns the registered name for a name or an alias; raises if there is none.
     collection
-        The first part of its routes; "" where servers do not run it.
+        The first part of its routes; "" if servers do not run it.
     local, remote
         Models of further parameters: of the command, and of a job.
     hidden
-        Options that the command does not show: they come from a manifest, or have no effect.
+        Options that the command does not show, because they come from a manifest or have no effect.
     check
-        Raises where parameters mean nothing beyond what the models see.
+        Raises if parameters are wrong in a way that the models do not check.
     about
-        What a listing states about one of them.
+        Facts about a name in listings.
     help
         The help of a command.
     example
         Parameters of a job in the description of the API.
     secret
-        Parameters that no answer shows again.
+        Parameters that the server never shows.
     """
 
     verb: str
@@ -253,7 +253,7 @@ class Verb:
         return self.output(self.names()[0]).form is None
 
     def models(self, name: str) -> tuple[type[Params], ...]:
-        """Return the models whose fields together are the parameters of a job."""
+        """Return the models of all parameters of a job."""
         form = self.output(name).form
         return (*self.options(name), *(() if form is None else (form,)), *self.remote(name))
 
@@ -262,12 +262,12 @@ class Verb:
         return [file.role for file in self.files(name) if file.required]
 
     def fields(self, name: str) -> dict[str, tuple[str, ...]]:
-        """Return every file field of a job with its allowed endings."""
+        """Return the file fields of a job with their allowed endings."""
         options = {option: endings_of(option) for model in self.models(name) for option in file_options(model)}
         return {file.role: file.endings for file in self.files(name) if file.sent} | options
 
     def task(self, name: str, values: dict[str, Any], files: dict[str, str], folder: Path, **reporting: Any) -> Task:
-        """Return the task of a job, which writes to a folder under names of ours."""
+        """Return the task of a job that writes to a folder, under fixed names."""
         made = self.output(name)
         form = values.get("format") or (made.formats or (ALL_FILES,))[0]
         target = folder if made.form is None or form == ALL_FILES else folder / f"{made.stem}.{form}"
@@ -277,7 +277,7 @@ class Verb:
         return Task(name, kept, files, target, plot, **reporting)
 
     def checked(self, name: str, values: dict[str, Any], uploaded: dict[str, str]) -> None:
-        """Raise unless the parameters and uploads of a job are valid, without reading any file."""
+        """Raise if parameters or uploads of a job are wrong, without reading any file."""
         models = self.models(name)
         known = [option for model in models for option in model.model_fields]
         for option in values:
@@ -291,7 +291,7 @@ class Verb:
             model.checked(values_of(values, model))
         for need in self.required_files(name):
             if need not in uploaded:
-                raise ParameterError(Option(need), "Expected a file in this field of the form. Add it.")
+                raise ParameterError(Option(need), "Expected a file in this field of the form, got none. Add it.")
         self.check(name, values)
 
     def schema(self, name: str) -> dict[str, Any]:
@@ -308,7 +308,7 @@ class Verb:
 
 @cache
 def _drawn(model: type[Params]) -> tuple[dict[str, Any], list[str]]:
-    """Return the schemas of a model's parameters, and which are required; drawn once, since all measures share the models."""
+    """Return the schemas and the required ones of a model's parameters; cached, since all measures share models."""
     drawn = model.model_json_schema()
     for option in file_options(model):
         text = drawn["properties"][option].get("description", "")
@@ -316,7 +316,10 @@ def _drawn(model: type[Params]) -> tuple[dict[str, Any], list[str]]:
             "type": "string", "pattern": WORD,
             "description": f"{text} Upload a file in the field `{option}` of the form, or give a plain word here.",
         }  # fmt: skip
-    properties = {n: {k: v for k, v in p.items() if k != "title"} for n, p in drawn["properties"].items()}
+    properties = {
+        name: {key: value for key, value in schema.items() if key not in ("title", "metavar", "short")}
+        for name, schema in drawn["properties"].items()
+    }
     return properties, drawn.get("required", [])
 
 
@@ -326,7 +329,7 @@ def file_options(model: type[Params]) -> list[str]:
 
 
 def endings_of(option: str) -> tuple[str, ...]:
-    """Return the endings of files that an option takes: a partition is a release or a table, others are maps or tables."""
+    """Return the allowed endings of an option's file: of a release or a table for a partition, else of a map or a table."""
     return RELEASE if option == "partition" else MAPS
 
 
@@ -342,14 +345,14 @@ def check_word(option: str, value: Any, uploaded: bool) -> None:
         raise ParameterError(
             Option(option),
             Text(
-                "Expected a file in the field {option} of the form, or a plain word. Upload the file.",
+                "Expected a file in the field {option} of the form, or a plain word. Upload a file.",
                 option=Option(option),
             ),
         )
 
 
 def values_of(values: dict[str, Any], *models: type[Params]) -> dict[str, Any]:
-    """Return the values that are parameters of the models."""
+    """Return the values of the models' parameters."""
     return {n: v for n, v in values.items() if any(n in model.model_fields for model in models)}
 
 

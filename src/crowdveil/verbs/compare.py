@@ -42,32 +42,32 @@ def compare(
     stage: Stage = lambda name: None,
     **options: Any,
 ) -> Comparison:
-    """Run methods with each k, budget and varied value on the same data. Nothing is published.
+    """Run methods with each k, budget and varied value on the same data, and publish nothing.
 
     Parameters
     ----------
     data
         Trips, flows or trajectories, or a list of several inputs.
     methods
-        Names, with parameters where wanted, as in `joint:splits=dyadic` or `joint:k=5`. Without names all methods for flows
-        run, or all for trajectories with `trajectories`.
+        Names, optionally with parameters as in `joint:splits=dyadic` or `joint:k=5`. By default all methods for flows run, or
+        all for trajectories with `trajectories`.
     output
-        A folder for the table (in `format`) and two plots. Its files are confidential.
+        A folder for the table (in `format`) and two plots, which are confidential.
     k
         One or several group sizes (default: 10 for flows, 2, 4 and 8 for trajectories).
     suppress
         One or several budgets, such as `"10%"` or `"500trips"`.
     vary
-        Values of other parameters, as in `{"v_target": [40, 80]}`, for the methods that have them.
+        Values of other parameters, as in `{"v_target": [40, 80]}`, for methods with these parameters.
     options
         `measures`, `sample`, `sampling`, `min_trips`, `seed` (see `ComparisonParams`), and input options. `zones` may be a
-        list: one for each input, or several for one input.
+        list, with one for each input, or several for a single input.
 
     Returns
     -------
     Comparison
-        `.table` (Arrow) has a row for each combination and measure, with several inputs also over all of them;
-        `.recommendation()` is a sentence on k and the budget of a single method.
+        `.table` (Arrow) has a row for each combination and measure, and for several inputs also rows over all of them.
+        `.recommendation()` recommends k and the budget of a single method.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def compare(
     takes = kind_of(methods, Trajectories if trajectories or isinstance(inputs[0], Trajectories) else Flows)
     if trajectories and takes is Flows:
         raise ParameterError(Option("trajectories"), "The named methods are for flows. Omit this option.")
-    said = notes if notes is not None else ReadNotes()
+    notes = ReadNotes() if notes is None else notes
     asked, reading = split_options(options, ComparisonParams)
     shared: ComparisonParams = ComparisonParams.checked(asked)
     columns = comparison_columns(shared.measures, takes)
@@ -89,26 +89,23 @@ def compare(
         values["suppress"] = _listed(suppress, "suppress")
     values |= varied
     if methods is not None:
-        _combine(
-            methods, values, [*varied], explicit_k=k is not None
-        )  # wrong names are refused before anything is read
+        # Reject wrong names before anything is read.
+        _combine(methods, values, [*varied], explicit_k=k is not None)
     runs: list[Run] = []
     left_out: dict[str, Text] = {}
     sizes: list[str] = []
     for source, name, zones in _sources(inputs, reading.pop("zones", None)):
         stage("reading")
-        whole = _read(takes, source, reading if zones is None else {**reading, "zones": zones}, said)
-        names = (
-            methods if methods is not None else all_names(takes, len(whole.zones) if isinstance(whole, Flows) else 0)
-        )
-        chosen = _combine(names, values, [*varied], explicit_k=k is not None)
-        few = sampled(whole, max((candidate.k or 0 for candidate in chosen), default=0), chosen, shared)
+        original = _read(takes, source, reading if zones is None else {**reading, "zones": zones}, notes)
+        tiles = len(original.zones) if isinstance(original, Flows) else 0
+        chosen = _combine(methods or all_names(takes, tiles), values, [*varied], explicit_k=k is not None)
+        sample = sampled(original, max((candidate.k or 0 for candidate in chosen), default=0), chosen, shared)
         for candidate in chosen:
-            check_k_feasible(few, candidate.params)
-        runner = Runner(few, name, columns, shared.seed)
+            check_k_feasible(sample, candidate.params)
+        runner = Runner(sample, name, columns, shared.seed)
         runs += runner.run_all(chosen, progress, stage)
         left_out |= runner.left_out
-        sizes.append(_size(whole, few, name, several_inputs=len(inputs) > 1))
+        sizes.append(_size(original, sample, name, several_inputs=len(inputs) > 1))
     if not runs:
         raise InputError(next(iter(left_out.values())))
     found = Comparison(tuple(runs), tuple(columns), left_out, _caption(takes, sizes), _differ(inputs))
@@ -120,7 +117,7 @@ def compare(
 def _combine(
     methods: Sequence[str], values: Mapping[str, Sequence[Any]], varied: Sequence[str], *, explicit_k: bool
 ) -> list[Candidate]:
-    """Return the candidates; the default k is no error for methods that have none."""
+    """Return the candidates; methods without a k ignore the default one."""
     try:
         return combinations(methods, values, varied)
     except ParameterError:
@@ -130,7 +127,7 @@ def _combine(
 
 
 def _listed(value: Any, option: str) -> list[Any]:
-    """Return one value or several as a list without repetitions."""
+    """Return a list of distinct values from one value or several."""
     listed = list(dict.fromkeys(value)) if isinstance(value, list | tuple) else [value]
     if not listed:
         raise ParameterError(Option(option), "Expected at least one value, got none. Give one or omit the option.")
@@ -138,7 +135,7 @@ def _listed(value: Any, option: str) -> list[Any]:
 
 
 def _sources(inputs: Sequence[Any], zones: Any) -> list[tuple[Any, str, Any]]:
-    """Return each input with its name and its zones; a single input is read once with each of several zones."""
+    """Return each input with its name and zones; a single input may have several zones, and is read with each."""
     listed = [text.strip() for text in zones.split(",")] if isinstance(zones, str) else zones
     listed = listed if isinstance(listed, list | tuple) else [listed]
     if not inputs or (len(listed) not in (1, len(inputs)) and len(inputs) > 1):
@@ -162,46 +159,44 @@ def _read(takes: type, data: Any, options: dict[str, Any], notes: ReadNotes) -> 
     if takes is Trajectories and not isinstance(data, Flows):
         paths: Trajectories = read(Trajectories, data, TrajectoryReading.checked(options), notes)
         return paths
-    wanted = "flows" if takes is Trajectories else "trajectories"
-    raise ParameterError(
-        Option("methods"), f"Expected methods for {wanted}, since the input has {wanted}. Name others."
-    )
+    kind, other = ("flows", "trajectories") if takes is Trajectories else ("trajectories", "flows")
+    raise ParameterError(Option("methods"), f"Expected methods for {kind}, as in the input, got {other}. Name others.")
 
 
 def _differ(inputs: Sequence[Any]) -> bool:
-    """Return whether there are several inputs, and none of them twice."""
+    """Return whether there are several inputs, all different."""
     distinct = {str(each) if isinstance(each, str | Path) else id(each) for each in inputs}
     return len(inputs) > 1 and len(distinct) == len(inputs)
 
 
-def _size(whole: Flows | Trajectories, few: Flows | Trajectories, name: str, *, several_inputs: bool) -> str:
-    """Return how much of an input is compared on; `name` is that of the input, or of its zones where these are several."""
-    if isinstance(whole, Flows) and isinstance(few, Flows):
-        size = f"{few.steps:,} of {counted(whole.steps, 'matrix', 'matrices')}"
+def _size(original: Flows | Trajectories, sample: Flows | Trajectories, name: str, *, several_inputs: bool) -> str:
+    """Describe the size of a sample; `name` is that of the input, or of its zones if there are several."""
+    if isinstance(original, Flows) and isinstance(sample, Flows):
+        size = f"{sample.steps:,} of {counted(original.steps, 'matrix', 'matrices')}"
     else:
-        size = f"{len(few):,} of {counted(len(whole), 'trajectory', 'trajectories')}"
+        size = f"{len(sample):,} of {counted(len(original), 'trajectory', 'trajectories')}"
     return f"{size} {'of' if several_inputs else 'with'} {name}" if name else size
 
 
 def _caption(takes: type, sizes: list[str]) -> str:
-    """Return what the numbers are means of, as a sentence, and one on time."""
+    """Describe the samples behind the numbers, and the unit of time."""
     listed = " and ".join(filter(None, (", ".join(sizes[:-1]), sizes[-1])))
     return f"{'Means over ' if takes is Flows else ''}{listed}. Seconds are processor time."
 
 
 class CompareOptions(Params):
-    """What is compared."""
+    """Options of a comparison."""
 
     methods: TextList = Field(None, json_schema_extra={"metavar": "NAMES"})
-    """Names with commas between, with parameters as in joint:splits=dyadic. [all for flows]"""
+    """Names separated by commas, with parameters as in joint:splits=dyadic. [all for flows]"""
     trajectories: bool = False
     """Compare all methods for trajectories."""
     k: NumberList = Field(None, json_schema_extra={"metavar": "LIST"})
-    """Group sizes with commas between. [10 for flows, 2, 4, 8 for trajectories]"""
+    """Group sizes separated by commas. [10 for flows; 2,4,8 for trajectories]"""
     suppress: TextList = Field(None, json_schema_extra={"metavar": "LIST"})
-    """Suppression budgets with commas between, such as 5%,10% or 500trips. [that of each method]"""
+    """Suppression budgets separated by commas, such as 5%,10% or 500trips. [the default of each method]"""
     vary: tuple[str, ...] = Field((), json_schema_extra={"metavar": "NAME=LIST"})
-    """Values of another parameter with commas between, as in v_target=40,80. Can be repeated."""
+    """Values of another parameter separated by commas, as in v_target=40,80. Can be repeated."""
     format: Literal["csv", "parquet", "json"] = "csv"
     """Format of the table."""
 
@@ -210,7 +205,7 @@ OPTIONS = (CompareOptions, ComparisonParams, EitherReading)
 
 
 def compared(task: Task) -> Comparison:
-    """Run the comparison of a task, and note what is left out."""
+    """Run the comparison of a task, and note missing methods and measures."""
     asked = CompareOptions.checked(task.of(CompareOptions))
     found = compare(
         list(task.files["data"]), asked.methods, task.output, k=asked.k, suppress=asked.suppress, vary=asked.vary,
@@ -231,11 +226,11 @@ def _run(task: Task) -> Outcome:
 
 HELP = """Run methods with each group size, budget and varied parameter on the same data, and publish nothing.
 
-The table has a row for each combination and measure. For flows these are means over matrices of generalization Ḡ,
-reconstruction error E, distribution distance D and the share of trips suppressed S; for trajectories the distortion of range
-queries, SID and AID, by the longest time of a query, and the share of trajectories removed. --measures names others. Several
-inputs have a row each and one over all of them, with the total time; several --zones for one input have a row each. For a single
-method one k and budget are recommended. The numbers are exact and confidential: do not publish them."""
+The table has a row for each combination and measure. For flows, the measures are means over matrices: generalization Ḡ,
+reconstruction error E, distribution distance D, and the share S of suppressed trips. For trajectories, they are the distortion of
+range queries, SID and AID, by the longest time of a query, and the share of removed trajectories. Choose others with --measures.
+Each of several inputs has a row, and there is one over all of them with the total time; each of several --zones for one input has
+a row, too. A single method gets a recommended k and budget. The numbers are exact and confidential: do not publish them."""
 VERB = Verb(
     verb="compare",
     summary="Run methods with several parameters side by side, and publish nothing.",

@@ -28,8 +28,8 @@ def derive(
 ) -> Result:
     """Derive a coarser release from a published one by adding up its rows, and write it to the folder `output`.
 
-    `options` are `step` ("1d", or "all") and `to_zones` (a table with the columns zone and group, a row for each tile).
-    Nothing can be learned from it that is not in the published release; a `ledger` that has that accepts it.
+    `options` are `step` ("1d", or "all") and `to_zones` (a table with the columns zone and group, and a row for each tile).
+    It reveals nothing more than the published release, and a `ledger` with that release accepts it.
 
     >>> crowdveil.derive("hours", "days", step="1d")  # doctest: +SKIP
     """
@@ -40,7 +40,7 @@ def derive(
 
 
 class DerivedOptions(LedgerOptions):
-    """Options of the run that derives a release."""
+    """Options of a derived release."""
 
     report: bool = Field(True, strict=True)
     """Write report.html into the release."""
@@ -54,15 +54,15 @@ def _run(task: Task) -> Outcome:
 
 HELP = """Derive a coarser release from a published one: longer time steps, or larger zones.
 
-Rows are added up, so nothing can be learned that is not in the published release. The manifest names that release, and
-crowdveil verify compares the sums with it if it is in the same folder. Rows of areas that no zone holds are left out. The
-group size of a sum of people is that of its largest row, since people of several rows may be the same."""
+Rows are added up, so the result reveals nothing more than the published release. The manifest names that release, and
+crowdveil verify compares the sums with it if both are in the same folder. Rows of areas outside of all zones are left out.
+The number of people of a sum is that of its largest row, since several rows may have the same people."""
 VERB = Verb(
     verb="derive",
     summary="Derive a coarser release from a published one, by adding up its rows.",
     run=_run,
     options=lambda name: (deriving.DeriveOptions, DerivedOptions),
-    files=lambda name: (InputFile("release", (), "OUT"),),
+    files=lambda name: (InputFile("release", (), "RELEASE"),),
     output=lambda name: Output(
         "Folder to write the release to.", "FOLDER", required=True, mark=MANIFEST_FILE, note="verified and written"
     ),

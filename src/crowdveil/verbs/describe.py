@@ -23,7 +23,7 @@ from crowdveil.verbs.compare import compare
 from crowdveil.verbs.opened import check_outputs, visible
 
 SAMPLE = 6
-"""Number of matrices on which k and a budget are suggested."""
+"""Number of matrices on which k and budgets are tried."""
 BUDGETS = ("5%", "10%", "20%")
 
 
@@ -43,9 +43,9 @@ def describe(
 ) -> Description:
     """Describe trips or flows: tiles, time steps, flows, trips, density, and the share in flows of at least k.
 
-    With `suggest`, joined time steps and tiles are tried too, and `joint` runs with several k and budgets on a sample of the
-    matrices. `.lines()` is the text, `.table` (Arrow) has the figures of each time step. With `output` the result is written as
-    JSON, CSV or Parquet, with `plot` drawn as PNG. Input `options` are those of flows. Numbers are exact and confidential.
+    With `suggest`, longer time steps and larger tiles are tried, too, and `joint` runs with several k and budgets on a sample
+    of the matrices. `.lines()` is the text, and `.table` (Arrow) has the numbers of each time step. `output` writes the result as
+    JSON, CSV or Parquet, and `plot` draws it as PNG. `options` are input options of flows. Numbers are exact and confidential.
 
     >>> crowdveil.describe("trips.parquet", [6, 10], zones="zones.geojson").pooled["flows_k6"]  # doctest: +SKIP
     """
@@ -66,22 +66,22 @@ def describe(
 
 
 def _recommendation(flows: Flows, found: Description, progress: Progress) -> str:
-    """Return the k and budget that a comparison on a sample recommends, "" where the method cannot run."""
+    """Return the k and budget that a comparison on a sample recommends, "" if the method cannot run."""
     try:
         tried = compare(
             flows, ["joint"], k=[max(value, 2) for value in found.k], suppress=BUDGETS, sample=SAMPLE, notes=ReadNotes(),
             progress=progress, stage=lambda name: None,
         )  # fmt: skip
-    except CrowdveilError:  # fewer people than k, or a method that cannot run: the description is right all the same
+    except CrowdveilError:  # too few people, or a method that cannot run: describe the data without a recommendation
         return ""
     return tried.recommendation()
 
 
 class DescribeOptions(Params):
-    """What is described."""
+    """Options of a description."""
 
     k: NumberList = Field(list(K), json_schema_extra={"metavar": "LIST"})
-    """Group sizes, with commas between."""
+    """Group sizes separated by commas."""
     suggest: bool = True
     """Also try longer time steps, larger tiles, and several k and budgets on a sample."""
 
@@ -95,8 +95,8 @@ def _run(task: Task) -> Outcome:
     return Outcome(task.notes, [*found.lines(), "", CONFIDENTIAL], found.as_json)
 
 
-HELP = """Describe OD matrices before anonymization: tiles, time steps, flows, trips, density, and the shares of flows and of
-trips that are in flows of at least k people. The numbers are exact and confidential: do not publish them.
+HELP = """Describe OD matrices before anonymization: tiles, time steps, flows, trips, density, and the share of flows of at least
+k people, and of trips in them. The numbers are exact and confidential: do not publish them.
 
 Density is the number of flows divided by the squared number of tiles."""
 VERB = Verb(
@@ -106,7 +106,7 @@ VERB = Verb(
     options=lambda name: (DescribeOptions, FlowReading),
     files=lambda name: (InputFile("data", FLOWS, "TRIPS_OR_FLOWS"),),
     output=lambda name: Output(
-        "Also write the description: .json, or the figures of each time step as .csv or .parquet.",
+        "Also write the description as .json, or the numbers of each time step as .csv or .parquet.",
         form=DrawnForm,
         plot=True,
         json=True,

@@ -15,14 +15,14 @@ TRAJECTORIES = "trajectories"
 
 
 class FilterOptions(Params):
-    """Parameters of a filter."""
+    """Parameters of filtering."""
 
     filters: list[dict[str, str | float | list[str | float]]] = Field(
         [], examples=[[{"min_locations": 5}, {"max_speed": 120}]], max_length=100
     )
-    """Filters in the order that they are applied, each an object of its name and its value."""
+    """Filters in the order of their application, each an object with a name and a value."""
     split_by: str | None = Field(None, json_schema_extra={"metavar": "COLUMN"})
-    """First split the trajectories of vehicles into rides: runs of points in which this column is 1, true or yes. Other points
+    """First split the trajectories of vehicles into rides: consecutive points with 1, true or yes in this column. Other points
     are left out."""
 
 
@@ -30,12 +30,12 @@ class FilterForm(ResultName):
     """Parameters of a job that writes trajectories."""
 
     format: Literal["csv", "parquet"] = "csv"
-    """Form of the result."""
+    """Format of the result."""
 
 
 def _find(name: str) -> str:
     if name != TRAJECTORIES:
-        raise ParameterError(f"there is no way to filter {name}. Known are {TRAJECTORIES}.")
+        raise ParameterError(f"Expected {TRAJECTORIES} to filter, got {name}. Change it.")
     return name
 
 
@@ -60,13 +60,13 @@ VERB = Verb(
     run=_run,
     options=lambda name: (FilterOptions, PlainReading),
     files=lambda name: (InputFile("data", TABLES, "TRAJECTORIES"),),
-    output=lambda name: Output("File to write, .csv or .parquet.", form=FilterForm, required=True, stem="filtered"),
+    output=lambda name: Output("File to write: .csv or .parquet.", form=FilterForm, required=True, stem="filtered"),
     hidden=lambda name: frozenset(("filters", "zones", "zone_id")),
     check=_check,
     about=lambda name: {"summary": "Filters: " + ", ".join(filter_names()) + "."},
     help=lambda name: with_examples(
         "Leave out whole trajectories, and keep every column of the rest.\n\n"
-        "Filters are applied in the order given, and each says how many trajectories it removed.",
+        "Filters are applied in their order on the command line, and each reports the number of removed trajectories.",
         "filter",
         "cabs.csv --min-locations 5 --max-speed 120 -o filtered.csv",
         "cabs.csv --bbox=-122.52,37.70,-122.35,37.83 -o city.parquet",

@@ -1,4 +1,4 @@
-"""Turn trips to OD flows, and flows from one format to another."""
+"""Turn trips into OD flows, or convert flows to another format."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def _run(task: Task) -> Outcome:
 
 VERB = Verb(
     verb="flows",
-    summary="Turn trips to OD flows, or flows from one format to another.",
+    summary="Turn trips into OD flows, or convert flows to another format.",
     run=_run,
     options=lambda name: (FlowReading,),
     files=lambda name: (InputFile("data", FLOWS, "TRIPS_OR_FLOWS"),),
     output=lambda name: Output("File to write: .csv, .parquet or .omx.", required=True),
     help=lambda name: with_examples(
-        "Turn trips to OD flows by time step, or flows from one format to another. Nothing is anonymized.",
+        "Turn trips into OD flows by time step, or convert flows to another format. Nothing is anonymized.",
         "flows",
         "trips.parquet --zones zones.geojson --step 1h --tz America/New_York -o flows.parquet",
         "taxi.parquet --zones grid:500m -o flows.csv",

@@ -36,11 +36,10 @@ def ledger_list(folder: str | Path) -> Table:
 def ledger_check(
     folder: str | Path, release: Any, original: Any, *, independent: bool = False, **options: Any
 ) -> Checked:
-    """Audit a release or a heat map against a ledger without adding it; `.passed` and `.lines` say what was found.
+    """Audit a release or a heat map against a ledger without adding it; the result has `.passed` and `.lines`.
 
-    `original` is the data that it was made from, read as the manifest says; files that were needed for it, such as zones, are
-    given as `options`. With `independent` the publisher states that records that differ from those of earlier releases of the
-    same period are other trips.
+    `original` is the data behind it, read with the options in the manifest; only files, such as zones, must be named again in
+    `options`. With `independent` the publisher states that new records in the period of an earlier release are other trips.
 
     >>> crowdveil.ledger_check("ledger", "out", "trips.parquet", zones="zones.geojson").passed  # doctest: +SKIP
     """
@@ -57,9 +56,9 @@ def ledger_add(
     independent: bool = False,
     **options: Any,
 ) -> Checked:
-    """Audit a release or a heat map and add it to a ledger; raise where a set of fewer than k could be derived.
+    """Audit a release or a heat map and add it to a ledger; raise if a set of fewer than k could be derived.
 
-    With `published` the release is public already, and is added whatever the audit finds. The rest is as in `ledger_check`.
+    With `published` it is added whatever the audit finds, because it is already public. For the rest see `ledger_check`.
 
     >>> crowdveil.ledger_add("ledger", "out", "trips.parquet", zones="zones.geojson").entry  # doctest: +SKIP
     """
@@ -69,7 +68,7 @@ def ledger_add(
 
 
 def ledger_explain(folder: str | Path, entry: int | None = None) -> list[str]:
-    """Return what the audit of an entry found, or of the last release that was refused: rows, subtraction, size of the set.
+    """Explain the audit of an entry, or of the last refused release: rows, subtraction and size of the set.
 
     >>> print("\\n".join(crowdveil.ledger_explain("ledger")))  # doctest: +SKIP
     """
@@ -77,7 +76,7 @@ def ledger_explain(folder: str | Path, entry: int | None = None) -> list[str]:
 
 
 def ledger_verify(folder: str | Path, last: str | None = None) -> list[str]:
-    """Check that no line and no file of a ledger was changed or removed; `last` is the last hash of an earlier check.
+    """Check that no line or file of a ledger was changed or removed; `last` is the last hash of an earlier check.
 
     >>> crowdveil.ledger_verify("ledger")  # doctest: +SKIP
     """
@@ -85,7 +84,7 @@ def ledger_verify(folder: str | Path, last: str | None = None) -> list[str]:
 
 
 def ledger_retire(folder: str | Path, entry: int, reason: str) -> None:
-    """Leave an entry out of later audits. Only for a release that nobody received: what was published stays known.
+    """Leave an entry out of later audits. Only for a release that nobody received; published data stay known.
 
     >>> crowdveil.ledger_retire("ledger", 3, "never sent: the recipient withdrew the request")  # doctest: +SKIP
     """

@@ -44,7 +44,7 @@ from crowdveil.verbs.base import (
 )
 from crowdveil.verbs.opened import check_outputs, visible
 
-OWN_IDS = Text("ids in a release of Crowdveil are new and match no original; give the {pairing} that was kept with it.")
+OWN_IDS = Text("ids in a release of Crowdveil are new and match no original. Give the {pairing} that was kept with it.")
 
 
 @visible
@@ -63,23 +63,23 @@ def measure(
     stage: Stage = lambda name: None,
     **options: Any,
 ) -> Measurement:
-    """Measure the information loss of a release of flows or trajectories. The numbers are exact, and so confidential.
+    """Measure the information loss of a release of flows or trajectories. The numbers are exact and confidential.
 
-    `original` is a path, an Arrow table, a data frame, `Flows` or `Trajectories`; `release` the folder of a release, a
-    `FlowRelease` over the zones and time steps of the flows, or a `TrajectoryRelease`. Trajectories that others published are
-    given as a file or a table. `measures` are names or symbols, with parameters as in `rmse:distance=dtw`, or "all"; without
-    them five are taken that show most. Measures that compare each trajectory with its own original need `pairing`, the file
-    that was kept when a release of trajectories was made, or `paired_by_id=True` if others published it under the original ids.
-    Input `options` are those of the release unless given; files, such as zones, must be given. With `output` the result is
-    written as CSV, Parquet or JSON, with `plot` drawn as PNG.
+    `original` is a path, an Arrow table, a data frame, `Flows` or `Trajectories`. `release` is the folder of a release, a
+    `FlowRelease` over the zones and time steps of the flows, a `TrajectoryRelease`, or a file or table of trajectories from
+    others. `measures` are names or symbols, with parameters as in `rmse:distance=dtw`, or "all"; the default are the five most
+    informative ones. Measures that compare each trajectory with its original need `pairing`, the file that was kept with the
+    release, or `paired_by_id=True` if others published the trajectories under the original ids. Input `options` come from the
+    release; only files, such as zones, must be named again. `output` writes the result as CSV, Parquet or JSON, and `plot` draws
+    it as PNG.
 
     >>> crowdveil.measure("trips.parquet", "out", ["E", "D"], zones="zones.geojson")["E"].mean  # doctest: +SKIP
     >>> crowdveil.measure("cabs.csv", "out", ["rmse", "RL"], pairing="cabs-pairing.csv")["RL"].pooled  # doctest: +SKIP
     """
-    said = notes if notes is not None else ReadNotes()
+    notes = ReadNotes() if notes is None else notes
     measures = [measures] if isinstance(measures, str) else measures
     wanted: list[str | MeasureRequest] | None = None if measures is None else [ALL]
-    if measures is not None and list(measures) != [ALL]:  # a misspelled one is refused before anything is read
+    if measures is not None and list(measures) != [ALL]:  # reject a misspelled one before anything is read
         wanted = [asked for name in measures for asked in (parsed(name) if isinstance(name, str) else [name])]
     if pairing is not None and paired_by_id:
         raise ParameterError(
@@ -88,11 +88,11 @@ def measure(
     check_outputs(output, plot)
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
         stage("reading")
-        data, made, how = _read_both(original, release, pairing, paired_by_id, options, said)
+        data, made, how = _read_both(original, release, pairing, paired_by_id, options, notes)
         listed = requested(wanted, Flows if isinstance(data, Flows) else Trajectories)
         found = measured(data, made, listed, progress=progress, stage=stage)
         for sentence in found.notes:
-            said.add(sentence)
+            notes.add(sentence)
         found = replace(found, notes=(*how, *found.notes))
         if table is not None:
             found.write(table)
@@ -105,7 +105,7 @@ def measure(
 def _read_both(
     original: Any, release: Any, pairing: str | Path | None, by_id: bool, options: dict[str, Any], notes: ReadNotes
 ) -> tuple[Flows | Trajectories, Release, tuple[str, ...]]:
-    """Return the original and the release as models, and a sentence on how trajectories are paired."""
+    """Return the original and the release as models, and a sentence on the pairing of trajectories."""
     if isinstance(release, str | Path):
         release = releases.release_of_file(Path(release))
     folder = isinstance(release, Path) and not release.is_file()
@@ -115,7 +115,7 @@ def _read_both(
     takes: type = Flows if of_flows else Trajectories
     if of_flows and (pairing is not None or by_id):
         option = Option("pairing" if pairing is not None else "paired_by_id")
-        raise ParameterError(option, "the release holds flows, which have none. Leave it out.")
+        raise ParameterError(option, "releases of flows have no pairing. Leave it out.")
     if opened is not None and not isinstance(original, takes):
         options = original_input_options(opened[0], options)
     data = read(takes, original, READINGS[takes].checked(options), notes)
@@ -123,9 +123,8 @@ def _read_both(
     if opened is not None and written is not None:
         made: Release = load_flow_release(written, data) if of_flows else load_trajectory_release(written)
         if isinstance(data, Flows) and isinstance(made, FlowRelease):
-            windows_of_steps(data, made) if made.intervals is None else check_windows(
-                data, made
-            )  # raise where steps differ
+            # Raise if time steps differ.
+            windows_of_steps(data, made) if made.intervals is None else check_windows(data, made)
             releases.refuse_other_original(opened[0], written, data)
     elif isinstance(release, Release):
         made = release
@@ -147,7 +146,7 @@ def _read_both(
 def _published(
     original: Trajectories, release: Any, by_id: bool, options: dict[str, Any], notes: ReadNotes
 ) -> tuple[TrajectoryRelease, list[str]]:
-    """Return trajectories that others published, with their ids; with `by_id`, paired with the originals of equal ids."""
+    """Return trajectories that others published, with their ids; with `by_id`, paired with originals by equal ids."""
     reading = {name: value for name, value in options.items() if name not in ("zones", "zone_id")}
     if by_id and PUBLISHED in open_source(release).columns:
         raise ParameterError(Option("paired_by_id"), OWN_IDS)
@@ -159,7 +158,7 @@ def _published(
 def _describe_pairing(pairing: str | Path | None, by_id: bool, made: TrajectoryRelease) -> str | Text:
     if made.source is None:
         return Text(
-            "trajectories are not paired with their originals: give the kept {pairing}, or {paired_by_id} if they "
+            "trajectories are not paired with their originals. Give the kept {pairing}, or {paired_by_id} if they "
             "were published under the original ids."
         )
     how = (
@@ -179,10 +178,10 @@ class MeasureOptions(Params):
     """Parameters of a measurement."""
 
     measures: TextList = Field(None, json_schema_extra={"metavar": "NAMES", "short": "-m"})
-    """Names or symbols with commas between, with parameters as in rmse:distance=dtw, or all. Default: five that show most."""
+    """Names or symbols separated by commas, with parameters as in rmse:distance=dtw; or all. [five informative ones]"""
     paired_by_id: bool | Literal["if-possible"] = False
-    """Pair published and original trajectories by equal ids; only for trajectories that others published under them. With
-    if-possible, a release of Crowdveil, whose ids are new, is not paired."""
+    """Pair published and original trajectories by equal ids, if others published them. With if-possible, a release of
+    Crowdveil, which has new ids, is not paired."""
 
 
 def _options(name: str) -> tuple[type[Params], ...]:
@@ -191,7 +190,7 @@ def _options(name: str) -> tuple[type[Params], ...]:
 
 
 def _requested(name: str, values: dict[str, Any]) -> Sequence[str | MeasureRequest] | None:
-    """Return the measures that are asked for, None where none are named."""
+    """Return the requested measures, None if none are named."""
     if name != ALL:
         measure = find_measure(name)
         return [MeasureRequest.of(measure, {} if measure.params is None else values_of(values, measure.params))]
@@ -201,11 +200,9 @@ def _requested(name: str, values: dict[str, Any]) -> Sequence[str | MeasureReque
 
 def _check(name: str, values: dict[str, Any]) -> None:
     if name != ALL and values.get("measures") is not None:
-        raise ParameterError(
-            Option("measures"), "one measure is named in the address already. Leave it out, or ask for all."
-        )
+        raise ParameterError(Option("measures"), "the address already names a measure. Leave this out, or request all.")
     if _requested(name, values) == []:
-        named_measures([])  # says what is wrong with that
+        named_measures([])  # raises
 
 
 def _run(task: Task) -> Outcome:
@@ -222,13 +219,13 @@ def _run(task: Task) -> Outcome:
 
 
 def _has_new_ids(release: str) -> bool:
-    """Return whether a release has ids of Crowdveil: it is a whole release, or its table has their column."""
+    """Return whether a release has ids of Crowdveil: it is a folder, or its table has their column."""
     return Path(release).is_dir() or PUBLISHED in open_source(Path(release)).columns
 
 
 def _about(name: str) -> dict[str, Any]:
     if name == ALL:
-        return {"summary": "All measures of what is given, or those that are named in `measures`."}
+        return {"summary": "Run all measures of a release, or those in `measures`."}
     measure = find_measure(name)
     return {
         "summary": measure.title,
@@ -239,16 +236,16 @@ def _about(name: str) -> dict[str, Any]:
     }
 
 
-HELP = """Measure what a release lost of the original flows or trajectories. The numbers are exact and confidential: do not
+HELP = """Measure the information loss of a release of flows or trajectories. The numbers are exact and confidential: do not
 publish them.
 
-RELEASE is the folder of a release. Trajectories that others published may be a CSV or Parquet file; with --paired-by-id if
-their ids are the original's. The original is read as it was for the release; only files, such as zones, are given again.
+RELEASE is the folder of a release, or a CSV or Parquet file of trajectories that others published; add --paired-by-id if they
+kept the original ids. The original is read with the options of the release; only files, such as zones, must be named again.
 ↓ lower is better, ↑ higher is better, – undefined."""
 VERB = Verb(
     verb="measure",
     collection="measures",
-    summary="Measure what a release lost of the original. The figures are exact and confidential: do not publish them.",
+    summary="Measure the information loss of a release. The numbers are exact and confidential: do not publish them.",
     names=lambda: [ALL, *all_measures()],
     find=lambda name: name if name == ALL else find_measure(name).name,
     run=_run,
@@ -256,10 +253,10 @@ VERB = Verb(
     files=lambda name: (
         InputFile("original", FLOWS, "ORIGINAL"),
         InputFile("release", RELEASE, "RELEASE"),
-        InputFile("pairing", TABLES, help="The file that anonymize --pairing wrote.", required=False),
+        InputFile("pairing", TABLES, help="The file from anonymize --pairing.", required=False),
     ),
     output=lambda name: Output(
-        "Also write the measures: .csv, .parquet or .json; for flows with the values of each time step.",
+        "Also write the measures as .csv, .parquet or .json; for flows with the values of each time step.",
         form=DrawnForm, plot=True, json=True, stem="measures",
     ),
     hidden=lambda name: frozenset(EitherReading.model_fields) - {"zones"},

@@ -35,7 +35,7 @@ def check_outputs(output: str | Path | None, plot: str | Path | None) -> None:
 
 
 def row_semantics_of(manifest: Manifest) -> RowSemantics:
-    """Return what the volumes of a release are; exact where its method is not installed."""
+    """Return the row semantics of a release's method, or exact if the method is not installed."""
     try:
         return find_method(manifest.method.name).row_semantics
     except CrowdveilError:
@@ -47,9 +47,9 @@ R = TypeVar("R")
 
 
 def visible(function: Callable[P, R]) -> Callable[P, R]:
-    """Show progress and notes of a call, unless the caller takes them: a bar, and a warning for each note.
+    """Show a progress bar and a warning for each note, unless the caller passes its own progress and notes.
 
-    A result of `anonymize` may stand wherever the folder of a release may.
+    A result of `anonymize` may replace the folder of a release in any argument.
     """
 
     @wraps(function)
@@ -59,9 +59,9 @@ def visible(function: Callable[P, R]) -> Callable[P, R]:
         with ExitStack() as shown:
             if "progress" not in options and "stage" not in options:
                 options["progress"], options["stage"] = shown.enter_context(progress_bar())
-            given = [shown.enter_context(folder_of(value)) for value in args]
+            values = [shown.enter_context(folder_of(value)) for value in args]
             named = {name: shown.enter_context(folder_of(value)) for name, value in options.items()}
-            result = function(*given, **named)
+            result = function(*values, **named)
         if own:
             warn(notes)
         return result
@@ -70,14 +70,14 @@ def visible(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def warn(notes: ReadNotes, stacklevel: int = 2) -> None:
-    """Show notes as warnings of Python."""
+    """Show notes as Python warnings."""
     for sentence in notes.sentences(as_argument):
         warnings.warn(sentence, CrowdveilWarning, stacklevel=stacklevel + 1)
 
 
 @contextmanager
 def folder_of(release: Any) -> Iterator[Any]:
-    """Give the folder of a result, also of one in memory; anything else unchanged."""
+    """Yield the folder of a result, also of one in memory, and any other value unchanged."""
     if not isinstance(release, Result):
         yield release
     elif isinstance(release.folder, str):  # on a cluster

@@ -1,4 +1,4 @@
-"""Show a release: its report, and pictures of it."""
+"""Draw pictures of a release."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def plot(
 
     `release` is the folder of a release, a result, or a list of them.
     With `original` the picture shows the original: it is marked as confidential, and the name of its file must have the word
-    confidential. Its input options are those of the release unless given. `options` are those of the kind, such as `top`,
-    `zone`, `zoom` or `at`, and input options. Without `output` the picture is returned and not written.
+    confidential. The release has its input options. `options` are those of the kind, such as `top`, `zone`, `zoom` or `at`, and
+    further input options. Without `output` the picture is only returned.
 
     >>> crowdveil.plot("flows", "out", "flows.svg")  # doctest: +SKIP
     >>> crowdveil.plot("destinations", "out", "map.png", zone="r3c3", zones="zones.geojson")  # doctest: +SKIP
@@ -65,7 +65,7 @@ def _files(name: str) -> tuple[InputFile, ...]:
     metavar = "RELEASE" if kind.most == 1 else "RELEASE..."
     release = InputFile("release", (), metavar, several=True, required=kind.releases == "required", argument=True)
     original = InputFile(
-        "original", (), help="The data before anonymization. The picture is then confidential, and FILE must say so.",
+        "original", (), help="The data before anonymization. The picture is then confidential, and so must be its name.",
         required=False,
     )  # fmt: skip
     return (*([release] if kind.releases != "no" else []), *([original] if kind.original != "no" else []))
@@ -77,12 +77,12 @@ def _options(name: str) -> tuple[type[Params], ...]:
 
 
 def _without_release(kind: PlotKind) -> bool:
-    """Return whether an original of trajectories may be drawn without a release, whose manifest has the input options."""
+    """Return whether an original of trajectories may be drawn without a release and the input options in its manifest."""
     return kind.releases != "required" and kind.original != "no" and kind.data == "trajectories"
 
 
 def _hidden(name: str) -> frozenset[str]:
-    """Return the input options that come from the manifest: all that name no file."""
+    """Return the input options that come from the manifest: all but files."""
     kind = find_kind(name)
     if _without_release(kind):
         return frozenset()
@@ -96,7 +96,7 @@ def _run(task: Task) -> Outcome:
         task.name, list(task.files.get("release", ())), task.output, original=original, overwrite=task.overwrite,
         notes=task.notes, **task.of(*_options(task.name)),
     )  # fmt: skip
-    return Outcome(task.notes, ["It shows the original: do not publish it."] if picture.confidential else [])
+    return Outcome(task.notes, ["The picture shows the original: do not publish it."] if picture.confidential else [])
 
 
 VERB = Verb(
@@ -105,9 +105,9 @@ VERB = Verb(
     names=lambda: list(KINDS),
     find=lambda name: find_kind(name).name,
     group=with_examples(
-        "Draw a picture of a release, of the original, or of both on the same scale, as PNG or SVG.\n\n"
-        "A picture of a release has published numbers only. A picture that shows the original is marked as confidential, and "
-        "its file must have a name with the word confidential.",
+        "Draw a release, the original, or both on the same scale, as PNG or SVG.\n\n"
+        "A picture of a release has published numbers only. A picture of the original is marked as confidential, and the name of "
+        "its file must have the word confidential.",
         "plot",
         "flows out/ -o flows.png",
         "destinations out/ --zone r3c3 --zones zones.geojson --original trips.parquet -o to-confidential.png",
@@ -117,7 +117,7 @@ VERB = Verb(
     run=_run,
     options=_options,
     files=_files,
-    output=lambda name: Output("The picture: .png or .svg.", required=True),
+    output=lambda name: Output("Picture to write: .png or .svg.", required=True),
     hidden=_hidden,
     about=lambda name: {"summary": find_kind(name).summary},
     help=lambda name: with_examples(find_kind(name).text.strip(), "", *find_kind(name).examples),

@@ -1,4 +1,4 @@
-"""Answer range queries of the user in the original and in a release of trajectories, and measure how the answers change."""
+"""Measure how the answers to the user's range queries differ between original trajectories and a release."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from crowdveil.verbs.measure import _read_both
 from crowdveil.verbs.opened import visible
 
 Distortion = Callable[[Ints, Ints], Floats]
-"""Answers in the original and in the release → the distortion of each query."""
+"""From answers in the original and in the release to the distortion of each query."""
 
 
 def relative_change(original: Ints, published: Ints) -> Floats:
-    """Return |Q − Q*| / max(Q, Q*) of each query, 0 where both are 0."""
+    """Return |Q − Q*| / max(Q, Q*) of each query, 0 if both are 0."""
     return np.asarray(np.abs(original - published) / np.maximum(np.maximum(original, published), 1), np.float64)
 
 
@@ -43,11 +43,11 @@ class QueryAnswers(Tabular):
     Attributes
     ----------
     sometime, sometime_published
-        Trajectories that are inside at some time of each query, in the original and in the release.
+        Number of trajectories inside at some time of each query, in the original and in the release.
     always, always_published
-        Those that are inside all the time.
+        Number of trajectories inside all the time.
     sid, aid
-        Mean distortion of both.
+        Mean distortion of these two.
     """
 
     sometime: Ints
@@ -83,11 +83,11 @@ def measure_queries(
     stage: Stage = lambda name: None,
     **options: Any,
 ) -> QueryAnswers:
-    """Measure how the answers to your own spatio-temporal range queries change. The numbers are exact, and so confidential.
+    """Measure how the answers to your own spatio-temporal range queries change. The numbers are exact and confidential.
 
     `queries` is a path or a table with the columns `lon`, `lat`, `radius_m`, `start` and `end`: closed circles and intervals of
-    time, as in `sid` and `aid`. `distortion` takes the answers of all queries in the original and in the release, and returns the
-    distortion of each; by default abs(Q − Q*) / max(Q, Q*). `original`, `release` and `options` are those of `measure`.
+    time, as in `sid` and `aid`. `distortion` takes the answers to all queries in the original and in the release, and returns the
+    distortion of each; the default is abs(Q − Q*) / max(Q, Q*). `original`, `release` and `options` are those of `measure`.
 
     >>> crowdveil.measure_queries("cabs.csv", "out", "queries.csv").sid  # doctest: +SKIP
     """
@@ -96,7 +96,7 @@ def measure_queries(
     if not isinstance(data, Trajectories) or not isinstance(made, TrajectoryRelease):
         raise InputError("Expected trajectories, got flows. Range queries are for trajectories.")
     if len(data) == 0:
-        raise InputError("the original has no trajectory to ask about.")
+        raise InputError("Expected at least one original trajectory, got none.")
     compared = TrajectoryComparison(data, made)
     asked = read_queries(queries, compared, str(options.get("tz") or "UTC"))
     stage("answering")
@@ -113,7 +113,7 @@ def read_queries(queries: str | Path | Any, compared: TrajectoryComparison, tz: 
     for name in ("radius_m", "start", "end"):
         if name not in table.column_names:
             raise InputError(
-                source.name, f"Expected the columns lon, lat, radius_m, start and end, but {name} is missing."
+                source.name, f"Expected the columns lon, lat, radius_m, start and end, but {name} is missing. Add it."
             )
     wrong = np.zeros(len(table), np.bool_)
     columns: list[Floats] = []

@@ -11,13 +11,15 @@ from crowdveil.verbs.base import InputFile, Outcome, Output, Task, Verb, with_ex
 
 
 def write_report(folder: str | Path | Result) -> Path:
-    """Write the report of a release into its folder again, as one self-contained HTML file, from its files alone.
+    """Rewrite the report of a release in its folder as one self-contained HTML file, from its files alone.
 
     >>> crowdveil.write_report("out")  # doctest: +SKIP
     """
     place = folder.folder if isinstance(folder, Result) else folder
     if place is None:
-        raise InputError("folder", "the release is in memory. Write its report with result.report().save(file).")
+        raise InputError(
+            "folder", "Expected a folder, got a release in memory. Write its report with result.report().save(file)."
+        )
     return releases.report_again(Path(place))
 
 
@@ -27,10 +29,10 @@ def _run(task: Task) -> Outcome:
 
 VERB = Verb(
     verb="report",
-    summary="Write the report of a release again, one HTML file.",
+    summary="Rewrite the report of a release, one HTML file.",
     run=_run,
     options=lambda name: (),
     files=lambda name: (InputFile("folder", (), "FOLDER"),),
     output=lambda name: Output(),
-    help=lambda name: with_examples("Write report.html of a release again, from its files alone.", "report", "out/"),
+    help=lambda name: with_examples("Rewrite report.html of a release from its files alone.", "report", "out/"),
 )

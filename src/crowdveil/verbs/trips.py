@@ -33,10 +33,10 @@ def trips(
     overwrite
         Replace the file if it exists.
     notes
-        Filled with assumptions and counts of dropped rows.
+        Collects assumptions and counts of dropped rows.
     options
-        `by` ("first-last", "transitions" with `zones`, "stays" with `stay_s` and `stay_radius_m`, or "home-work"), and options
-        of reading trajectories.
+        `by` ("first-last", "transitions" with `zones`, "stays" with `stay_s` and `stay_radius_m`, or "home-work"), and input
+        options of trajectories.
 
     Returns
     -------

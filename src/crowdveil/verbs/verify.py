@@ -18,13 +18,12 @@ Findings = list[tuple[Guarantee, Finding]]
 
 
 def verify(folder: str | Path | Result, original: Any = None, *, pairing: Any = None, **options: Any) -> Verification:
-    """Check a release or a heat map from its files: `.ok`, and a table with a row for each guarantee.
+    """Check a release or a heat map from its files; the result has `.ok`, and a table with a row for each guarantee.
 
-    `folder` is that of a release or of a heat map, the GeoJSON of a heat map, or a result of `anonymize`.
-    `original` is what the release was made from: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read as
-    the manifest says (for a heat map as `options` say). `pairing`, the file that was kept, says which published trajectory is
-    whose: without it the people of trajectories are not counted. Files that were needed for the release, such as zones, are
-    given as `options`.
+    `folder` is the folder of a release or of a heat map, the GeoJSON of a heat map, or a result of `anonymize`.
+    `original` is the data behind it: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read with the options
+    in the manifest (of a heat map with `options`). `pairing`, the file that was kept with the release, has the original of each
+    published trajectory; without it, their people are not counted. Files, such as zones, must be named again in `options`.
 
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson").ok  # doctest: +SKIP
     """
@@ -48,35 +47,33 @@ def _run(task: Task) -> Outcome:
     original, pairing = task.files.get("original"), task.files.get("pairing")
     for option in (*task.values, *(["pairing"] if pairing is not None else [])):
         if original is None:
-            raise ParameterError(Option(option), Text("it is for reading the original. Add {original}."))
+            raise ParameterError(Option(option), Text("Expected {original} with it, got none. Add the original."))
     folder = task.files["folder"]
     checked, counts = releases.verified(Path(folder), original, task.of(EitherReading), pairing)
-    hashes = (
-        "a GeoJSON alone has no hash to compare it with" if Path(folder).is_file() else "files are as they were written"
-    )
+    hashes = "a GeoJSON alone has no hash to check" if Path(folder).is_file() else "files are as they were written"
     lines = [*_lines(checked, original is None), f"k counts {counts}; {hashes}."]
     violated = any(finding.violated for _, finding in checked)
     return Outcome(task.notes, lines, lambda: _as_json(folder, counts, checked), int(violated))
 
 
 def _lines(checked: Findings, from_files: bool) -> list[str]:
-    """Return each guarantee with its outcome, and how many have which."""
+    """Return the outcome of each guarantee, and the number of each outcome."""
     lines = []
     for guarantee, finding in checked:
         verdict = "VIOLATED" if finding.violated else finding.outcome.value
         lines += [f"{verdict:<13}{guarantee.name}: {guarantee.statement()}", f"{'':13}{finding.detail}"]
     if not any(p.kind == "privacy" for p, _ in checked):
-        lines.append(f"{'':13}no guarantee of anonymity is given: the method is a heuristic.")
+        lines.append(f"{'':13}the method is a heuristic and gives no guarantee of anonymity.")
     counted = tally([(f.outcome, f.with_original) for _, f in checked], FROM_FILES if from_files else "not checked")
     return [*lines, f"{counted}."]
 
 
 HELP = """Check a release or a heat map from its files alone, or with the original data too.
 
-Each guarantee holds, is violated, or is not checked: files alone do not show everything, and noise is shown by no file. The
-original is read as it was for the release; only files, such as zones, are given again.
+Each guarantee holds, is violated, or is not checked, because files alone do not show everything, and never noise. The original
+is read with the options of the release; only files, such as zones, must be named again.
 
-Exit code 0 if no guarantee is violated (the last lines say how many were not checked), 1 if one is or a file was changed, 2 if
+Exit code 0 if no guarantee is violated (the last lines count unchecked ones), 1 if one is violated or a file was changed, 2 if
 nothing can be checked."""
 VERB = Verb(
     verb="verify",
@@ -85,13 +82,11 @@ VERB = Verb(
     options=lambda name: (EitherReading,),
     files=lambda name: (
         InputFile("folder", (), "FOLDER"),
-        InputFile(
-            "original", FLOWS, help="The trips, flows or trajectories that the release was made from.", required=False
-        ),
+        InputFile("original", FLOWS, help="The trips, flows or trajectories behind the release.", required=False),
         InputFile(
             "pairing",
             TABLES,
-            help="Table that says which published trajectory is whose, to count people.",
+            help="Table with the original of each published trajectory, to count people.",
             required=False,
         ),
     ),

@@ -12,8 +12,8 @@ import click
 from crowdveil.compat.mobidatalab.runfiles import PAIRING, TILES, filter_input, lower_keys
 from crowdveil.errors import OutputError
 from crowdveil.io.atomic import new_file
-from crowdveil.runfiles.common import load, need
 from crowdveil.server.client import LOCAL_SERVER, checked_id, remote
+from crowdveil.verbs.run_file import load, need
 
 SENT: dict[str, tuple[str, dict[str, str]]] = {
     "anonymize-api": ("/anonymize/", {"input_dataset": "input_file"}),
@@ -27,11 +27,11 @@ SENT: dict[str, tuple[str, dict[str, str]]] = {
 GET_TASK = "get-task"
 COMMANDS = (*SENT, GET_TASK)
 CONFIG_FILES = ("config_api.json", "server/config_api.json")
-"""Where mdl-anonymizer's commands find the address of the server, as `{"api_server": URL}`."""
+"""Files in which mdl-anonymizer's commands look for the address of the server, as `{"api_server": URL}`."""
 
 
 def configured_server() -> str:
-    """Return the address in a config_api.json of the current folder, else that of this machine."""
+    """Return the address in a config_api.json of the current folder, or that of this machine."""
     for path in map(Path, CONFIG_FILES):
         if path.is_file():
             return str(need(path, load(path), "api_server"))
@@ -39,7 +39,7 @@ def configured_server() -> str:
 
 
 _SERVER = click.Option(["--server"], envvar="CROWDVEIL_SERVER", default=configured_server, metavar="URL",
-                       help=f"The server. [CROWDVEIL_SERVER, config_api.json, or {LOCAL_SERVER}]")  # fmt: skip
+                       help=f"Address of the server. [CROWDVEIL_SERVER, config_api.json, or {LOCAL_SERVER}]")  # fmt: skip
 
 
 def make_command(name: str) -> click.Command:
@@ -47,7 +47,7 @@ def make_command(name: str) -> click.Command:
     if name == GET_TASK:
         return click.Command(
             name, callback=_get, help="Fetch the result of a task into the current folder.",
-            params=[click.Option(["-t", "--task-id", "task"], required=True, metavar="ID", help="The task's id."), _SERVER],
+            params=[click.Option(["-t", "--task-id", "task"], required=True, metavar="ID", help="Id of the task."), _SERVER],
         )  # fmt: skip
     path, files = SENT[name]
 
@@ -60,12 +60,12 @@ def make_command(name: str) -> click.Command:
 
     return click.Command(
         name, callback=send, help=f"Send a run file and its data to {path} of a server, and print the task's id.",
-        params=[click.Option(["-f", "--file", "run_file"], required=True, metavar="FILE", help="The run file, JSON."), _SERVER],
+        params=[click.Option(["-f", "--file", "run_file"], required=True, metavar="FILE", help="Run file, JSON."), _SERVER],
     )  # fmt: skip
 
 
 def _optional(content: dict[str, Any]) -> dict[str, Path]:
-    """Return the files that a run file may name beyond its data, by their fields."""
+    """Return the further files of a run file, by their fields."""
     params = content.get("params")
     tiles = {k.lower(): v for k, v in params.items()}.get(TILES) if isinstance(params, dict) else None
     return {
@@ -79,8 +79,8 @@ def _get(task: str, server: str) -> None:
             r'filename="([A-Za-z0-9_][A-Za-z0-9_.-]{0,119})"', answer.headers.get("Content-Disposition", "")
         )
         if named is None:
-            said: dict[str, Any] = json.loads(answer.read())
-            click.echo(json.dumps({n: said.get(n) for n in ("status", "message")}, indent=2))
+            state: dict[str, Any] = json.loads(answer.read())
+            click.echo(json.dumps({name: state.get(name) for name in ("status", "message")}, indent=2))
             return
         target = Path(named[1])
         if target.exists():

@@ -1,6 +1,6 @@
 """List the names that mdl-anonymizer has for methods, measures, analyses, aggregations and their parameters.
 
-This is the only place that has them. It imports nothing of this package, since the registry looks names up in it.
+This is their only place. It imports nothing from this package, since the registry imports it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ class Names:
     Attributes
     ----------
     names
-        Its own names; one that several entries have means all of them.
+        Its names; a name of several entries means all of them.
     parameters
-        Our name of a parameter by its name there; "" for one that has no effect here.
+        Our name of a parameter by its name in mdl-anonymizer; "" for one without effect here.
     factors
-        By its name there, what the value of a parameter is multiplied by, where the units differ.
+        Factors for values of parameters with other units, by their name in mdl-anonymizer.
     defaults
-        By our name, the value that a parameter has there where none is given, where ours differs.
+        Defaults of mdl-anonymizer that differ from ours, by our name.
     """
 
     names: tuple[str, ...] = ()
@@ -32,14 +32,14 @@ class Names:
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def translate(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters under our names and in our units. Names match without case, as do ours, which are lower case.
+        """Return parameters under our names and in our units. Upper and lower case do not matter.
 
-        A value that is no number stays, to be refused later.
+        Values other than numbers are kept, and rejected later.
         """
-        theirs = {name.lower(): name for name in self.parameters}
+        spellings = {name.lower(): name for name in self.parameters}
         found: dict[str, Any] = {}
-        for given, value in values.items():
-            name = theirs.get(given.lower(), given.lower())
+        for key, value in values.items():
+            name = spellings.get(key.lower(), key.lower())
             found[self.parameters.get(name, name)] = self._convert(name, value)
         found.pop("", None)
         return {**self.defaults, **found}
@@ -126,4 +126,4 @@ TABLE: dict[str, dict[str, Names]] = {
     "analysis": ANALYSES,
     "aggregation": AGGREGATIONS,
 }
-"""Names by the kind of what they name, then by our name for it. Distances are missing: theirs are those of the papers."""
+"""Names by kind, then by our name. Distances are not listed: they have the names of the papers in both."""

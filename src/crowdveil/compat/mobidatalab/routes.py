@@ -1,6 +1,6 @@
-"""Add the routes of mdl-anonymizer's API, with its fields and its answers, so that its clients work with this service.
+"""Add the routes of mdl-anonymizer's API, with its fields and answers, so that its clients work with this service.
 
-They make the same jobs as the other routes. Only the form differs, and `GET /task/` gives the main file alone.
+They create the same jobs as the other routes. Only the form differs, and `GET /task/` returns the main file alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from crowdveil.compat.mobidatalab.runfiles import (
 )
 from crowdveil.errors import CrowdveilError, Option, ParameterError, Text, as_json
 from crowdveil.registry import find_analysis
-from crowdveil.runfiles.common import known_only, need, tables
 from crowdveil.server import openapi
 from crowdveil.server.access import Reader, Sender
 from crowdveil.server.queue.files import ID
@@ -32,12 +31,13 @@ from crowdveil.server.responses import ApiError
 from crowdveil.server.routes.jobs import Fields, accept, awaits_review, open_result, part_of, result_of
 from crowdveil.server.routes.uploads import TEXT_MOST, Form, parsed
 from crowdveil.verbs.measure import IF_POSSIBLE
+from crowdveil.verbs.run_file import known_only, need, tables
 from crowdveil.verbs.table import VERBS
 
 PROCESSING = "Your task is being processed. Use the 'GET /task/' endpoint to obtain the results later"
 CONFIG = Path("config_file")
 OPTIONAL = (TILES, PAIRING)
-"""Fields of files that may be missing."""
+"""Optional fields of files."""
 Chosen = tuple[str, dict[str, Any]]
 
 
@@ -45,12 +45,14 @@ def _anonymize(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
     task = task_of(VERBS["anonymize"], CONFIG, _here(content, input_file="input_dataset", output_folder="output"))
     values = dict(task.values)
     if values.pop("zones", None) is not None and TILES not in uploaded:
-        raise ParameterError(Option(TILES), "Expected the file of tiles in this field of the form. Upload it.")
+        raise ParameterError(
+            Option(TILES), "Expected the file of tiles in this field of the form, got none. Upload it."
+        )
     return task.name, values
 
 
 def _here(content: dict[str, Any], **places: str) -> dict[str, Any]:
-    """Return a run file with our names for files, since paths of the client's machine mean nothing here."""
+    """Return a run file with fixed names of files, since paths of the client's machine mean nothing here."""
     content = lower_keys(CONFIG, content)
     for key in ("main_output_file", "output_filename"):
         if isinstance(content.get(key), str):
@@ -63,7 +65,7 @@ def _base_name(path: str) -> str:
 
 
 def _named(name: str | Path | None) -> dict[str, Any]:
-    """Return the name under which a result is sent, where one was asked for."""
+    """Return the requested name of a result, if there is one."""
     return {} if not name else {"result_name": _base_name(str(name))}
 
 
@@ -82,7 +84,7 @@ def _measure(content: dict[str, Any], uploaded: Container[str]) -> Chosen:
     places = {"original_dataset": "original_dataset", "anonymized_dataset": "anonymized_dataset"}
     task = task_of(VERBS["measure"], CONFIG, _here(content, **places))
     if "pairing" in task.files and PAIRING not in uploaded:
-        raise ParameterError(Option(PAIRING), "Expected the pairing in this field of the form. Upload it.")
+        raise ParameterError(Option(PAIRING), "Expected the pairing in this field of the form, got none. Upload it.")
     by_id = {} if "pairing" in task.files else {"paired_by_id": IF_POSSIBLE}  # as mdl-anonymizer does
     return task.name, by_id | task.values | _named(task.output)
 
@@ -116,7 +118,7 @@ _EXAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "measure": ("measures", {"measures": [{"name": "TrajectoriesRemoved", "params": {}}]}),
     "filter": ("methods", {"methods": [{"min_locations": 5}, {"max_speed": 120}]}),
 }
-"""The required key of the run file of each, and an example."""
+"""The required key and an example of each run file."""
 
 
 def add_routes(app: FastAPI) -> None:
@@ -132,7 +134,7 @@ def add_routes(app: FastAPI) -> None:
         service = request.app.state.service
         job = service.store.get(task_id, who.id) if ID.fullmatch(task_id) else None
         if job is None or job.state in ("queued", "running", "cancelled", "expired") or awaits_review(service, job):
-            # Text of the request is not repeated in the answer.
+            # The answer does not repeat text of the request.
             shown = job.id if job is not None else "asked for"
             waits = {"status": "NOT_AVAILABLE", "message": f"task {shown} not available or still processing"}
             return JSONResponse(waits)
@@ -157,7 +159,9 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> 
     async def post(request: Request, who: Sender) -> Response:
         def read(form: Form) -> Chosen:
             if "config_file" not in form.texts:
-                raise ParameterError(Option("config_file"), "Expected a file in this field of the form. Add it.")
+                raise ParameterError(
+                    Option("config_file"), "Expected a file in this field of the form, got none. Add it."
+                )
             return chosen(parsed(form.texts["config_file"], "config_file"), form.files)
 
         try:
@@ -168,7 +172,7 @@ def _add(app: FastAPI, path: str, verb: str, fields: Fields, chosen: Choose) -> 
             return _error("bad_parameter", error.text, 422)
         return JSONResponse({"status": "OK", "message": PROCESSING, "task_id": job.id})
 
-    # mdl-anonymizer's own client leaves out the slash at the end that its documentation has.
+    # The client of mdl-anonymizer omits the final slash of its documentation.
     for route, suffix in ((path, ""), (path.rstrip("/"), "_without_slash")):
         app.post(route, tags=["mobidatalab"], summary=f"{VERBS[verb].summary} As in MobiDataLab.",
                  operation_id=f"mobidatalab_{verb}{suffix}", openapi_extra=_body(verb, fields))(post)  # fmt: skip

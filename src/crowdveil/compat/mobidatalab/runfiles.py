@@ -1,4 +1,4 @@
-"""Read run files: ours, and mdl-anonymizer's of runs, analyses, measures and filters, whose names become ours.
+"""Read run files: ours, and those of mdl-anonymizer for runs, analyses, measures and filters, translated to our names.
 
 A file that has `input_file`, `original_dataset` or `methods` is mdl-anonymizer's. Paths are relative to the current folder.
 """
@@ -16,42 +16,43 @@ from crowdveil.measures.base import MeasureRequest
 from crowdveil.methods.base import Method
 from crowdveil.registry import find_aggregation, find_analysis, find_distance, find_measures, find_method
 from crowdveil.run.options import RunOptions
-from crowdveil.runfiles import ours
-from crowdveil.runfiles.common import known_only, need, tables
+from crowdveil.verbs import run_file
 from crowdveil.verbs.base import Task, Verb, values_of
 from crowdveil.verbs.filter import TRAJECTORIES
+from crowdveil.verbs.run_file import known_only, need, tables
 
 KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 RUN_KEYS = (*KEYS, "pairing")
 MEASURE_KEYS = ("original_dataset", "anonymized_dataset", "output_folder", "main_output_file", "measures", "pairing",
                 "paired_by_id")  # fmt: skip
 TILES, PAIRING = "tiles_filename", "pairing"
-"""Files that a run file may name beyond its data; over the API, fields of the form."""
+"""Further files of a run file; in the API, fields of the form."""
 FILTER_KEYS = ("input_filename", "original_dataset", "output_filename", "methods")
 MDAV = ("microaggregation", "time-partitioned-microaggregation")
 FIXED = {"clustering_method.trajectory_distance": "Martinez2021"}
-"""Parts of a method with a single choice here, unless the method has a parameter for it."""
+"""Parts of methods that have a single value here, unless the method has a parameter for them."""
 DEFAULT_CLUSTERING = "SimpleMDAV"
-"""The one clustering of mdl-anonymizer, which is our default; others have their own names."""
+"""The only clustering of mdl-anonymizer, our default; others have their own names."""
 
 
 def task_of(verb: Verb, path: Path, content: dict[str, Any]) -> Task:
     """Return the task in the content of a run file; messages call the file `path`."""
     mark, read = THEIRS[verb.verb]
-    theirs = any(key.lower() == mark for key in content)
-    return read(path, lower_keys(path, content)) if theirs else ours.task_of(verb, path, content)
+    if any(key.lower() == mark for key in content):
+        return read(path, lower_keys(path, content))
+    return run_file.task_of(verb, path, content)
 
 
 def lower_keys(path: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of a run file with its names in lower case: the document spells some of them in several ways."""
+    """Return an object of a run file with lower-case names: the documentation spells some of them in several ways."""
     found = {key.lower(): value for key, value in content.items()}
     if len(found) < len(content):
-        raise ParameterError(path, "two names differ in upper and lower case only. Expected each name once.")
+        raise ParameterError(path, "Expected each name once, got two that differ only in case. Remove one.")
     return found
 
 
 def _run_of(path: Path, content: dict[str, Any]) -> Task:
-    """Return a run, with a folder of its own in `output_folder`, named after its main output file."""
+    """Return a run with a folder in `output_folder` that is named after its main output file."""
     known_only(path, content, RUN_KEYS)
     method = find_method(need(path, content, "method"))
     source = Path(need(path, content, "input_file"))
@@ -63,14 +64,14 @@ def _run_of(path: Path, content: dict[str, Any]) -> Task:
     if content.get("pairing") is not None:
         values["pairing"] = need(path, content, "pairing")
     values |= {"format": "csv" if name.endswith(".csv") else "parquet", "data_name": name}
-    ours.checked(path, values_of(values, RunOptions), RunOptions)
+    run_file.checked(path, values_of(values, RunOptions), RunOptions)
     overwrite = values.pop("overwrite", False)
     output = Path(need(path, content, "output_folder")) / Path(name).stem
     return Task(method.name, values, {"data": str(source)}, output, overwrite=overwrite)
 
 
 def _params_of(path: Path, content: dict[str, Any], called: str) -> dict[str, Any]:
-    """Return the parameters of an object of a run file, none where there are none; messages call them `called`."""
+    """Return the parameters of an object of a run file; messages call them `called`."""
     values = content.get("params") or {}
     if not isinstance(values, dict):
         raise ParameterError(path, f"{called} must be an object of names and values.")
@@ -78,10 +79,10 @@ def _params_of(path: Path, content: dict[str, Any], called: str) -> dict[str, An
 
 
 def _flatten(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, Any]:
-    """Return values by dotted names, without those that are null.
+    """Return values by dotted names, without null values.
 
-    A part of a method is an object {name, params} in mdl-anonymizer. Here it becomes the name of the part and its parameters,
-    with the part before them, as in `clustering_method.trajectory_distance`.
+    A part of a method is an object {name, params} in mdl-anonymizer. Here it becomes the name of the part and its parameters
+    with the part as a prefix, as in `clustering_method.trajectory_distance`.
     """
     flat: dict[str, Any] = {}
     for name, value in lower_keys(path, values).items():
@@ -97,7 +98,7 @@ def _flatten(path: Path, values: dict[str, Any], inside: str = "") -> dict[str, 
 
 
 def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, Any]:
-    """Translate the distance and the aggregation of microaggregation, and leave out parts with a single choice here."""
+    """Translate the distance and the aggregation of microaggregation, and leave out parts with a single value here."""
     if method.name not in MDAV:
         return flat
     distance, weight = "clustering_method.trajectory_distance", "clustering_method.trajectory_distance.p_lambda"
@@ -114,7 +115,7 @@ def _mdav_parts(path: Path, method: Method, flat: dict[str, Any]) -> dict[str, A
     for part in ("aggregation_method", "clustering_method.aggregation_method"):
         if part in kept:
             kept[part] = find_aggregation(str(kept[part])).name
-    # mdl-anonymizer computes λ where it is not given, whatever our default is.
+    # mdl-anonymizer computes a missing λ, whatever our default is.
     return {weight: "mobidatalab", **kept}
 
 
@@ -123,7 +124,9 @@ def _analysis_of(path: Path, content: dict[str, Any]) -> Task:
     known_only(path, content, KEYS)
     analysis = find_analysis(need(path, content, "method"))
     if analysis.takes is Study:
-        raise ParameterError(path, f"{analysis.name} reads a release. Expected a run file with input and output.")
+        raise ParameterError(
+            path, f"Expected a run file with input and output, since {analysis.name} reads a release. Change it."
+        )
     source = Path(need(path, content, "input_file"))
     name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
     if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
@@ -135,7 +138,7 @@ def _analysis_of(path: Path, content: dict[str, Any]) -> Task:
 
 
 def _measurement_of(path: Path, content: dict[str, Any]) -> Task:
-    """Return the measures in mdl-anonymizer's file, which may have our names too."""
+    """Return the measures in mdl-anonymizer's file, which may also have our names."""
     known_only(path, content, MEASURE_KEYS)
     listed = need(path, content, "measures", list)
     if not all(isinstance(entry, dict) for entry in listed):
@@ -169,7 +172,7 @@ def _measures_of(path: Path, entry: dict[str, Any]) -> list[MeasureRequest]:
     known_only(path, entry, ("name", "params"))
     name = need(path, entry, "name")
     values = _params_of(path, entry, f"params of {name}")
-    # Measures of one name have the same parameters there.
+    # Measures with one name have the same parameters in mdl-anonymizer.
     given = MEASURES.get(find_measures(name)[0].name, NONE).translate(_flatten(path, values))
     if isinstance(given.get("distance"), str):
         given["distance"] = find_distance(given["distance"]).name
@@ -177,12 +180,12 @@ def _measures_of(path: Path, entry: dict[str, Any]) -> list[MeasureRequest]:
 
 
 def filter_input(content: dict[str, Any]) -> str:
-    """Return the key of the trajectories to filter: mdl-anonymizer's command for its API has another than its local one."""
+    """Return the key of the trajectories to filter, which differs between mdl-anonymizer's API and its local command."""
     return "original_dataset" if "original_dataset" in content else "input_filename"
 
 
 def _filter_of(path: Path, content: dict[str, Any]) -> Task:
-    """Return the filters in mdl-anonymizer's file, in the order in which it lists them."""
+    """Return the filters of mdl-anonymizer's file, in their order."""
     known_only(path, content, FILTER_KEYS)
     source = need(path, content, filter_input(content))
     methods = need(path, content, "methods", list)
@@ -202,4 +205,4 @@ THEIRS = {
     "measure": ("original_dataset", _measurement_of),
     "filter": ("methods", _filter_of),
 }
-"""By verb, the key that only a file of mdl-anonymizer has, and the reader of such a file."""
+"""For each verb, the key that identifies files of mdl-anonymizer, and their reader."""

@@ -78,7 +78,7 @@ class W4mParams(Params):
     delta_m: float = Field(500.0, ge=0, le=1_000_000)
     """Largest distance of the published trajectories of a cluster at any time (δ); 0 makes them equal."""
     tolerance_m: float | None = Field(None, gt=0, le=1_000_000)
-    """Distance east and north within which points match; 500, or delta_m where that is more, if not given."""
+    """Distance east and north within which points match; 500, or δ if that is more, where not given."""
     trash: Annotated[float, BeforeValidator(read_share_of_trajectories)] = 0.1
     """Largest share of the trajectories that may be left out as outliers, such as 10%."""
     count_trajectories: bool = False

@@ -88,7 +88,7 @@ class LaplaceParams(Params):
     unit: Literal["person-step", "person"] = "person-step"
     """The protected unit: a person in each time step, or a person in the whole release."""
     min_volume: MinVolume = "auto"
-    """Smallest noisy volume that is published; auto is 0.65 ln(pairs of tiles) trips_per_person / epsilon."""
+    """Smallest noisy volume that is published; auto is 0.65 × ln(pairs of tiles) × trips per person / epsilon."""
 
     @property
     def rate(self) -> Fraction:

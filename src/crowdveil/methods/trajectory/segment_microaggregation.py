@@ -59,7 +59,7 @@ class SegmentMicroaggregationParams(GroupingParams):
     """Parameters of microaggregation of segments."""
 
     segment_s: int = Field(300, ge=1, le=86_400)
-    """Length of a segment in seconds."""
+    """Length of a segment."""
     time_weight: TimeWeight = "auto"
     """Weight of time in the distance between segments: auto, a number (0 is space alone), mobidatalab, or mean-ratio."""
     aggregation: AggregationName = "mean-trajectory"

@@ -65,7 +65,7 @@ class TimePartitionedParams(GroupingParams):
     """Parameters of microaggregation by parts."""
 
     interval_s: int = Field(900, ge=1)
-    """Length of a part in seconds."""
+    """Length of a part."""
     parts_by: PartsBy = "mean-time"
     """Time that assigns a trajectory to a part: the mean of its times, or the first."""
     distance: TrajectoryDistance = "spatiotemporal"

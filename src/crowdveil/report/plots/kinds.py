@@ -85,9 +85,9 @@ class ProfileParams(PlotParams):
 class LossParams(PlotParams):
     """Parameters of the information loss."""
 
-    measures: str | None = None
+    measures: str | None = Field(None, json_schema_extra={"metavar": "NAMES"})
     """With the original: names of measures with commas between. Default: all of them."""
-    pairing: Any = None
+    pairing: Any = Field(None, json_schema_extra={"metavar": "FILE"})
     """With original trajectories: the file that anonymize --pairing wrote."""
 
 

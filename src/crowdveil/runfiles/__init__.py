@@ -1,1 +1,0 @@
-"""Run files: names and values in TOML or JSON."""
