@@ -93,7 +93,7 @@ class AuditOptions(Params):
 
 
 class LedgerOptions(Params):
-    """The ledger of what is published."""
+    """The ledger of releases."""
 
     ledger: Location = _location_field("FOLDER")
     """Audit the release against the earlier ones in this ledger before it is published, and add it; confidential folder."""
