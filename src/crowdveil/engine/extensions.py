@@ -52,7 +52,7 @@ class OpenNames:
         return (*self.own, *(name for name in installed(self.group) if name not in self.own))
 
     def check(self, value: str) -> str:
-        """Return a name that is known; raise ValueError with what is expected. Entry points are read only for names of others."""
+        """Return a name that is known; raise ValueError with the known names. Entry points are read only for unknown ones."""
         if value not in self.own and value not in installed(self.group):
             *first, last = (f"'{name}'" for name in self.all)
             raise ValueError(f"{', '.join(first)} or {last}")

@@ -104,7 +104,7 @@ def kernels_running() -> bool:
 
 
 def apart(work: Callable[[], T]) -> T:
-    """Run one long kernel in a thread of its own, so that an interrupt ends it."""
+    """Run one long kernel in another thread, so that an interrupt ends it."""
     made: list[T] = []
 
     def task(partition: int) -> Arrays:

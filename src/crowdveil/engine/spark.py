@@ -377,7 +377,7 @@ def _spark_schema(schema: pa.Schema) -> Any:
 
 
 def marshal_errors(function: Callable[[Any], T], argument: Any) -> T:
-    """Call a function on an executor; only the text of its error reaches the driver, so that JSON is put into it."""
+    """Call a function on an executor; only the text of its error reaches the driver, so it carries JSON."""
     try:
         return function(argument)
     except CrowdveilError as error:
@@ -385,7 +385,7 @@ def marshal_errors(function: Callable[[Any], T], argument: Any) -> T:
 
 
 def marshal_errors_of_chunks(function: Callable[[Any], Iterator[T]], chunks: Any) -> Iterator[T]:
-    """Yield what a generator yields; its errors are marshalled as by `marshal_errors`."""
+    """Yield the chunks of a generator; its errors are marshalled as by `marshal_errors`."""
     made = function(chunks)
     while (chunk := marshal_errors(lambda it: next(it, None), made)) is not None:
         yield chunk

@@ -118,7 +118,7 @@ def need_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
 
 
 def looks_like_trips(source: Source) -> bool:
-    """Return whether a table has an origin and a destination, and no position of its own: trips, not points or zones."""
+    """Return whether rows of a table have an origin and a destination but no position: trips, not points or zones."""
     has = _usual_roles(source)
     return (
         all(not has.isdisjoint((end, f"{end}_lon")) for end in ("origin", "destination")) and not {"lon", "lat"} <= has
@@ -131,7 +131,7 @@ def looks_like_points(source: Source) -> bool:
 
 
 def has_positions(source: Source) -> bool:
-    """Return whether rows of a table have a position of their own, and no origin or destination."""
+    """Return whether rows of a table have a position but no origin or destination."""
     has = _usual_roles(source)
     return {"lon", "lat"} <= has and has.isdisjoint(_ENDS)
 

@@ -53,7 +53,7 @@ def group_sql(rows: str, columns: Collection[str]) -> str:
 
 
 class FlowGrouping:
-    """Groups the usable rows of a reader as flows: all of them, or staged in a file and then those of some time steps at a time.
+    """Groups the usable rows of a reader as flows: all rows at once, or those of some time steps from a file.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class FlowGrouping:
             self.people = len(ids)
 
     def groups(self, connection: Any, table: str, rows: int, *, members: bool) -> pa.Table:
-        """Return the groups of a table or query, which has at most so many rows.
+        """Return the groups of a table or query, with the number of its rows at most.
 
         DuckDB spills a grouping to disk, but needs memory in proportion to its groups when it ends, and there are about as many
         groups of people as trips. So many trips with people are grouped in parts: all trips of a step and an origin are in one.
@@ -197,7 +197,7 @@ def _with_members(columns: list[str], members: bool) -> list[str]:
 def note_fractions(notes: ReadNotes, what: str) -> None:
     """Note how fractions of trips are read."""
     notes.add(
-        f"{what} are fractions: they are rounded to whole trips in the order of the zones, and what is left of each is "
+        f"{what} are fractions: they are rounded to whole trips in the order of the zones, and the rest of each is "
         "carried over to the next one."
     )
 

@@ -212,7 +212,7 @@ class OdReader:
                 bad = bad | rows
 
         def crop(rows: Mask) -> None:
-            # Rows that are left out on request are no problem, whatever else is wrong with them.
+            # Rows that are left out on request are no problem, even if they cannot be used.
             nonlocal bad
             bad = bad | rows
 
@@ -279,7 +279,7 @@ class OdReader:
         return wall, None if times.bad.all() else times.instants, odd_times(times, clock)
 
     def _amounts(self, batch: pa.RecordBatch, problem: Any) -> dict[str, Any]:
-        """Return volumes, numbers of people and weights. What is left of fractional volumes is in the column part."""
+        """Return volumes, numbers of people and weights. The column part has the fractions of volumes."""
         columns, made = self.columns, {}
         if columns.volume is not None and pa.types.is_integer(batch[columns.volume].type):
             made["volume"] = self._whole_numbers(batch[columns.volume], columns.volume, problem)

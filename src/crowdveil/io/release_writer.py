@@ -60,7 +60,7 @@ def _step_times(release: FlowRelease, table_format: TableFormat) -> Callable[[In
 def trajectory_table(
     release: TrajectoryRelease, table_format: TableFormat, rows: slice = slice(None)
 ) -> pa.Table:  # fmt: skip
-    """Return the table of points, with new trajectory ids; or that of a slice of them."""
+    """Return the table of some points, by default all, with new trajectory ids."""
     table = release.chunk(rows)
     if table_format == "csv":
         times = iso_times(release.t[rows], "UTC")

@@ -37,7 +37,7 @@ NUMBER = r"^\s*[+-]?\d+(\.\d+)?([eE][+-]?\d+)?\s*$"
 
 @dataclass(frozen=True)
 class TimeForm:
-    """Form of times, as far as it is known before they are read.
+    """Form of times: the known part before they are read.
 
     Attributes
     ----------
@@ -349,7 +349,7 @@ def note_assumed_zone(notes: ReadNotes, column: str | None, tz: str) -> None:
 FAR_TIME = "have a time before 1970 or after 2100"
 _SPREAD_YEARS = 100
 FIX_TIMES = Text("Name the form of the times with {time_format}, fix")
-"""What to do about times that cannot be used; "them" follows."""
+"""The remedy for times that cannot be used; "them" follows."""
 
 
 def note_clock_changes(notes: ReadNotes, column: str | None, tz: str, missing: int, twice: int) -> None:

@@ -84,11 +84,11 @@ class Areas(Tabular):
     def of_nodes(cls, zones: Zones, nodes: Sequence[tuple[Nodes, Ints]]) -> tuple[Areas, list[Ints]]:
         """Return areas of nodes of one or more trees, or of regions; also the area of each node, tree by tree.
 
-        A node of one tile is that tile, whatever its tree; others are named after the tree and the node.
+        In every tree, a node of one tile is that tile; others are named after the tree and the node.
         """
-        held = [tree.tiles_of(wanted) for tree, wanted in nodes]
-        size = np.concatenate([np.diff(offsets) for offsets, _ in held])
-        tiles = np.concatenate([flat for _, flat in held])
+        parts = [tree.tiles_of(wanted) for tree, wanted in nodes]
+        size = np.concatenate([np.diff(offsets) for offsets, _ in parts])
+        tiles = np.concatenate([flat for _, flat in parts])
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(size)])
         # A number for each area: its tile, or its node after those of earlier trees.
         begin = np.cumsum([len(zones), *(len(tree) for tree, _ in nodes)])
@@ -106,14 +106,14 @@ class Areas(Tabular):
             zones.ids[number] if tree < 0 else f"{prefix}{'-to' if tree else ''}-{number - first_of[tree]}"
             for number, tree in zip(key[kept].tolist(), tree_of.tolist(), strict=True)
         ]
-        parts = np.split(area, np.cumsum([len(wanted) for _, wanted in nodes])[:-1])
-        return cls(zones, np.array(names, dtype=object), kept_offsets, flat), parts
+        of_trees = np.split(area, np.cumsum([len(wanted) for _, wanted in nodes])[:-1])
+        return cls(zones, np.array(names, dtype=object), kept_offsets, flat), of_trees
 
     @classmethod
-    def of_sets(cls, zones: Zones, held: Sequence[Indices]) -> tuple[Areas, Ints]:
+    def of_sets(cls, zones: Zones, sets: Sequence[Indices]) -> tuple[Areas, Ints]:
         """Return the different areas among sets of tiles, each set rising, and which one each has; see `and_more` for names."""
         number: dict[bytes, int] = {}
-        place = np.array([number.setdefault(tiles.tobytes(), len(number)) for tiles in held], np.int64)
+        place = np.array([number.setdefault(tiles.tobytes(), len(number)) for tiles in sets], np.int64)
         different = [np.frombuffer(tiles, np.int32) for tiles in number]
         return cls.of_tiles(zones, np.zeros(0, np.int32)).and_more(different, "area"), place
 

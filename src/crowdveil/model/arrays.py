@@ -70,7 +70,7 @@ def refreeze(value: _T) -> _T:
 
 
 class Sent:
-    """Base of what is sent to other processes with models: their arrays are writable when they come, and made read-only."""
+    """Base of objects that are sent to other processes: pickling makes arrays writable; this makes them read-only again."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(refreeze(state))
@@ -92,7 +92,7 @@ def check_offsets(offsets: Ints, n: int, what: str) -> None:
 
 
 def check_lengths(what: str, n: int, **columns: AnyArray | None) -> None:
-    """Check that every column has `n` rows; one that is None is not there."""
+    """Check that every column has `n` rows, except those that are None."""
     for name, column in columns.items():
         if column is None:
             continue
@@ -122,7 +122,7 @@ def groups_of(work: Ints, about: int) -> Iterator[tuple[int, int]]:
 
 
 def gather(values: AnyArray, places: Indices | Ints) -> AnyArray:
-    """Return values[places]; of places in 32 bits, none of them negative, in a third of the time of numpy's own indexing."""
+    """Return values[places] for places of 32 bits, none negative, in a third of the time of numpy's indexing."""
     found: AnyArray = np.empty(len(places), values.dtype)
     for low in range(0, len(places), CHUNK):
         # Clipping changes nothing, but numpy writes to `found` at once.
@@ -131,7 +131,7 @@ def gather(values: AnyArray, places: Indices | Ints) -> AnyArray:
 
 
 def scatter(target: AnyArray, places: Indices | Ints, values: AnyArray) -> None:
-    """Write target[places] = values; of places in 32 bits in less time than numpy's own indexing."""
+    """Write target[places] = values for places of 32 bits, in less time than numpy's indexing."""
     for low in range(0, len(places), CHUNK):
         target[places[low : low + CHUNK].astype(np.intp)] = values[low : low + CHUNK]
 

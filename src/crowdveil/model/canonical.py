@@ -1,4 +1,4 @@
-"""Put trajectories and people into one order for one content, whatever the order of rows and the spelling of ids.
+"""Put trajectories and people into an order that depends on their content alone, not on the order of rows or the spelling of ids.
 
 Every choice of a method by index (ties, draws, sums of floating-point numbers) then depends on the content alone, and the
 numbers of published trajectories reveal nothing that their points do not reveal.
@@ -22,7 +22,7 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
 HASHES = 4
-"""Values of a hash, each below 2**32: sums of them do not overflow below two thousand million points."""
+"""Values of a hash, each below 2**32: their sums do not overflow below two thousand million points."""
 _STARTS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], np.uint64)
 _STEP, _ONE, _TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S30, _S27, _S31, _S32 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32)
@@ -80,8 +80,8 @@ def with_canonical_source(release: TrajectoryRelease, given: object, original: T
     if not isinstance(given, Trajectories) or release.original != digest(given):
         raise InputError(
             "release",
-            "it was made from other trajectories, or from the same ones in another order, so it is not known "
-            "which came of which. Give the trajectories that it was made from.",
+            "it was made from other trajectories, or from the same ones in another order, so they "
+            "cannot be paired. Give the trajectories that it was made from.",
         )
     place = np.empty(len(given), np.int64)
     place[_order_of(given)[0]] = np.arange(len(given))

@@ -338,7 +338,7 @@ _BLOCK = 1 << 17
 def rounded(whole: Ints, rest: Ints, offsets: Ints) -> Ints:
     """Return whole trips of rows that weigh `whole` trips and `rest` units; rows of time step i are offsets[i] to offsets[i + 1].
 
-    The volumes up to any row, in the order of the step, are those of their weights, rounded: no row is off by a whole trip.
+    The volumes up to any row of a step add up to their weights, rounded: no row is off by a whole trip.
     """
     so_far = np.concatenate([np.zeros(1, np.int64), np.cumsum(rest)])
     before = np.repeat(so_far[offsets[:-1]], np.diff(offsets))

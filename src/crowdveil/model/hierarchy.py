@@ -120,7 +120,7 @@ class Hierarchy(Tabular):
         kind
             What built the tree.
 
-        Children stay in order of their numbers. Takes linear time and no recursion, whatever the depth.
+        Children stay in order of their numbers. Takes linear time and no recursion.
         """
         above, tiles = _whole(parent, "parent"), _whole(tile, "tile")
         check_lengths("hierarchy", len(above), tile=tiles)
@@ -146,15 +146,15 @@ class Hierarchy(Tabular):
         """
         require(len(units) > 0 and len(units[0]) > 0, "hierarchy: expected a tree over at least one tile, got no tile.")
         n = len(units[0])
-        unit, held = np.arange(n), n
+        unit, units_below = np.arange(n), n
         parents, nodes = [], n
         for codes in (*units, np.zeros(n, np.int8)):
             numbers, coarser = np.unique(codes, return_inverse=True)
-            level = np.empty(held, np.int64)
+            level = np.empty(units_below, np.int64)
             level[unit] = nodes + coarser
             parents.append(level)
-            unit, held = coarser, len(numbers)
-            nodes += held
+            unit, units_below = coarser, len(numbers)
+            nodes += units_below
         return cls.from_parents(np.concatenate([*parents, [-1]]), tiles_first(n, nodes), kind)
 
     def to_arrow(self) -> pa.Table:

@@ -20,13 +20,13 @@ class BoxPartition:
     areas
         The areas; origins and destinations are indices of them.
     by
-        What the class of a time step is.
+        How time steps are classified.
     classes, offsets
         Rising numbers of the classes; the boxes of class i are offsets[i] to offsets[i + 1].
     origin, destination
         Areas of each box.
     suppressed_percent
-        Share of the trips that the release suppressed which the boxes are of; None where unknown.
+        Percentage of trips that the release of these boxes suppressed; None where unknown.
     """
 
     areas: Areas

@@ -160,17 +160,17 @@ class FlowRelease(Tabular):
         """Return the columns of times, each as distinct values and the index of each row's value."""
         if self.intervals is None:
             return {"t": (times(self.t), self.step.astype(np.int32))}
-        held = self.intervals
+        intervals = self.intervals
         return {
-            "t": (times(held.start), held.first.astype(np.int32)),
-            "until": (times(held.end), (held.last - 1).astype(np.int32)),
+            "t": (times(intervals.start), intervals.first.astype(np.int32)),
+            "until": (times(intervals.end), (intervals.last - 1).astype(np.int32)),
         }
 
     def step_table(self, times: Callable[[Ints], Any] | None = None) -> pa.Table:
         """Return the table of time steps, or of windows."""
         published = slice_sums(self.offsets, self.volume)
         # Listing a step with fewer than k travelers would reveal them: it is omitted like an empty one.
-        # Where volumes have noise, all steps are listed: whether one has rows is due to its noise.
+        # Where volumes have noise, all steps are listed: noise decides whether one has rows.
         listed = (published > 0) | (self.suppressed > 0) | (self.bounds is not None)
         suppressed = pa.array(self.suppressed[listed], mask=self.suppressed[listed] == NOT_GIVEN)
         make = times or self._timestamps

@@ -206,7 +206,7 @@ class TimeAxis:
 
 @dataclass(frozen=True)
 class TimeUnits:
-    """What of time is not cut into several partitions: time steps, or local days where rows have intervals.
+    """Units of time that no partition cuts: time steps, or local days where rows have intervals.
 
     Attributes
     ----------

@@ -41,15 +41,15 @@ PUBLIC_M = 1_000
 class Extent(Box):
     """A public box around all points of a data set, in degrees, and the midnight (UTC) before its first time.
 
-    It defines meters, tiles and moments, which can be found from what is published. So it shows no exact place or time of anyone,
-    and of people who are not published least of all.
+    It defines meters, tiles and moments, and can be inferred from a release. So it is rounded: it shows no exact place or time of
+    any person, published or not.
     """
 
     start: int
 
     @classmethod
     def around(cls, box: Box, first: int) -> Extent:
-        """Return the extent of points in a box, of which the first is at a time."""
+        """Return the extent of points in a box from the time of the first point."""
         public = public_box(box, PUBLIC_M)
         return cls(public.west, public.south, public.east, public.north, first // DAY_S * DAY_S)
 

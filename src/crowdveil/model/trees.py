@@ -164,7 +164,7 @@ def _need_tiles(zones: Zones) -> None:
 
 
 def _plane(zones: Zones, purpose: str) -> tuple[Floats, Floats]:
-    """Return centroids in meters, such that equal centroids have equal meters.
+    """Return centroids in meters, equal ones for equal centroids.
 
     A projection leaves noise of nanometers, which must not decide the side of a split: grids use their columns and
     rows, all others are rounded to a millimeter.
@@ -281,14 +281,14 @@ def _parent_units(zones: Zones, table: pa.Table) -> Iterator[tuple[str, Ints]]:
     """Yield the inner nodes of a table of parents, smaller ones first, each with its tiles in order."""
     (node, _), (parent, _) = (_text(table, table.column_names.index(name)) for name in ("node", "parent"))
     above = dict(zip(node.to_pylist(), parent.to_pylist(), strict=True))
-    held: dict[str, list[int]] = {}
+    below: dict[str, list[int]] = {}
     for tile, name in enumerate(zones.ids):
         unit = above.get(name)
         while unit:
-            held.setdefault(unit, []).append(tile)
+            below.setdefault(unit, []).append(tile)
             unit = above.get(unit)
-    for name in sorted(held, key=lambda name: (len(held[name]), name)):
-        yield name, np.array(held[name], np.int64)
+    for name in sorted(below, key=lambda name: (len(below[name]), name)):
+        yield name, np.array(below[name], np.int64)
 
 
 NODE_COLUMNS = ("node", "parent", "tiles", "tile")
@@ -392,7 +392,7 @@ def _row_of_tile(zones: Zones, ids: pa.Array) -> Ints:
 
 
 def _refuse(rows: Ints, wrong: str, remedy: str) -> None:
-    """Raise if there are bad rows, counted from 1: what is `wrong` in them, and what to do."""
+    """Raise if there are bad rows, counted from 1; `wrong` says why, `remedy` what to do."""
     if len(rows):
         raise InputError(f"{wrong} {rows_named(rows, len(rows))}. {remedy}.")
 

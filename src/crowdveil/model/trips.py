@@ -16,7 +16,7 @@ from crowdveil.model.zones import Zones
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trips(Tabular):
-    """Trips in memory. (A file of trips is read into flows directly: `io.trips`.)
+    """Trips in memory. Files of trips are read into flows directly (`io.flows`).
 
     Attributes
     ----------

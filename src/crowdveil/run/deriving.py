@@ -235,7 +235,7 @@ def _manifest(
     files: FileEntries,
     checked: list[CheckedGuarantee],
 ) -> Manifest:
-    """Return the manifest, which names the parent and repeats what is said of the data there."""
+    """Return the manifest; it names the parent and repeats its entries about the data."""
     published, before = int(tables.flows["volume"].to_numpy().sum()), int(parent.cost["published_volume"])
     kept = 100 - float(parent.cost.get("suppressed_volume_percent", 0))
     suppressed = 100 - kept * published / before if before else 100.0

@@ -27,7 +27,7 @@ from crowdveil.model.trajectories import Trajectories
 
 @dataclass(frozen=True)
 class FilterKind:
-    """The record of a filter: what the command line and the service are drawn from.
+    """The record of a filter, from which the command line and the service are drawn.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class FilterKind:
     keeps
         (trajectories, values, time zone of times without one) → whether to keep each; raises for bad values, also on no data.
     summary
-        What it leaves out, in one sentence.
+        One sentence on the trajectories that it leaves out.
     metavar
         The placeholder of its values on the command line.
     """
@@ -79,7 +79,7 @@ def filter_trajectories(
 
 @dataclass(frozen=True)
 class FilterResult:
-    """The result of filtering a file: trajectories and points before and after, and what each filter removed."""
+    """The result of filtering a file: trajectories and points before and after, and the number that each filter removed."""
 
     removed: list[tuple[Filter, int]]
     trajectories: tuple[int, int]
@@ -88,7 +88,7 @@ class FilterResult:
     """The column by which trajectories were split into rides before, or None."""
 
     def lines(self) -> list[str]:
-        """Return a line for each filter on what it removed."""
+        """Return a line for each filter on the trajectories that it removed."""
         split = [] if self.split is None else [f"split by {self.split}: {counted(self.trajectories[0], 'ride')}"]
         return split + [
             f"{condition.name} {','.join(condition.values)}: removed {counted(n, 'trajectory', 'trajectories')}"
@@ -96,7 +96,7 @@ class FilterResult:
         ]
 
     def rest(self) -> str:
-        """Return what is left, in words."""
+        """Return the kept trajectories and points, in words."""
         (were, are), (points_were, points_are) = self.trajectories, self.points
         return f"{are:,} of {were:,} trajectories, {points_are:,} of {points_were:,} points"
 

@@ -79,9 +79,9 @@ class FlowPartition(Sent):
     Attributes
     ----------
     method, params, seed
-        What is to run.
+        The method, its parameters and the seed.
     guarantees
-        What is checked on the written file.
+        The guarantees that are checked on the written file.
     attack
         Whether the rows are attacked.
     folder
@@ -272,7 +272,7 @@ class PartitionedFlows(PartitionedRun):
         return {"data": FileEntry.of_parts(self.DATA_FOLDER, self.totals.hashes), **entries}
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
-        """Merge what each partition found in its file with what all areas and time steps show, as read from their files."""
+        """Merge the findings of each partition's file with those on the written areas and time steps."""
         features = read_features(self.here / AREAS_FILE)
         steps = pq.read_table(self.here / STEPS_FILE)
         if not steps.equals(self.totals.steps):
@@ -294,7 +294,7 @@ class PartitionedFlows(PartitionedRun):
 
 
 def frame_of(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: int | None) -> Flows:
-    """Return flows without rows, with what all partitions have in common."""
+    """Return flows without rows, with the parts that all partitions share."""
     none, nowhere = np.zeros(0, np.int64), np.zeros(0, np.int32)
     counts: FlowUnit = "people" if columns.user is not None or columns.people is not None else "trips"
     flows = Flows(
@@ -307,7 +307,7 @@ def frame_of(zones: Zones, reading: FlowReading, columns: OdColumns, step_s: int
 
 
 def with_frame(flows: Flows, frame: Flows) -> Flows:
-    """Return the flows of a partition with what all partitions have in common."""
+    """Return the flows of a partition with the parts that all partitions share."""
     return replace(
         flows, step_s=frame.step_s, origin_tree=frame.origin_tree, destination_tree=frame.destination_tree,
         partition=frame.partition, counted=frame.counted,
@@ -357,7 +357,7 @@ class LocalPartitions(PartitionedFlows):
         return self.frame.distinct_people
 
     def check_k(self) -> None:
-        """Raise if k is larger than the people in the data, or the data lacks what the method needs."""
+        """Raise if k is larger than the people in the data, or the data lacks something that the method needs."""
         if self.frame.distinct_people is not None:
             check_k_feasible(self.frame, self.spec.params)
         self.spec.method.check_data(self.frame, self.spec.params)

@@ -68,7 +68,7 @@ class LocalBackend(Backend):
         return self.data
 
     def check_k(self) -> None:
-        """Raise if k is larger than what it counts in the data, or the data lacks what the method needs."""
+        """Raise if k is larger than the data, or the data lacks something that the method needs."""
         check_k_feasible(self.data, self.spec.params)
         self.spec.method.check_data(self.data, self.spec.params)
 
@@ -144,7 +144,7 @@ class LocalBackend(Backend):
         return {role: FileEntry.of(self.folder / name) for role, name in self.files.items()}
 
     def _write_derived(self, exports: Sequence[str], tz: str) -> dict[str, str]:
-        """Write what is derived from the written files. Rows take long to read, and the crosswalk needs the areas alone."""
+        """Write the derived files. Rows take long to read, and the crosswalk needs the areas alone."""
         if not exports:
             return write_crosswalk(read_features(self.folder / self.files["areas"]), self.folder)
         return write_derived(read_release(self.folder, self.files), exports, tz, self.folder)

@@ -93,7 +93,7 @@ class AuditOptions(Params):
 
 
 class LedgerOptions(Params):
-    """The ledger of what is published."""
+    """The ledger of releases."""
 
     ledger: Location = _location_field("FOLDER")
     """Confidential folder of earlier releases. This one is audited against them before it is published, and added to them."""

@@ -28,7 +28,7 @@ from crowdveil.run.verification import check, stated_guarantees, validate_releas
 from crowdveil.version import __version__
 
 REPORT_ROWS = 5_000_000
-"""Published rows of which a report is drawn at most, where they do not lie in memory."""
+"""Most published rows for which a report is drawn, where they are not in memory."""
 
 
 def without_report(manifest: Manifest, notes: ReadNotes) -> Manifest:
@@ -41,7 +41,7 @@ def without_report(manifest: Manifest, notes: ReadNotes) -> Manifest:
 def verify(
     folder: Path, original: Any = None, reading: dict[str, Any] | None = None, pairing: Any = None
 ) -> list[tuple[Guarantee, Finding]]:
-    """Check that the files of a release or a heat map are those that were written, and every guarantee in the manifest.
+    """Check that the files of a release or a heat map are unchanged, and every guarantee in the manifest.
 
     Most guarantees are checked on the files alone, the rest with the `original` data, or a file or table of them. It is read
     with the manifest's input options, or those in `reading`; `pairing` says which published trajectory is whose.

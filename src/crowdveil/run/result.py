@@ -193,7 +193,7 @@ class Verification(TableProperty):
 
     @property
     def table(self) -> pa.Table:
-        """The table: guarantee, statement, outcome, and what was checked."""
+        """The table: guarantee, statement, outcome, and details of the check."""
         rows = [(g.name, g.statement(), f.outcome.value, f.detail, f.with_original) for g, f in self.findings]
         names = ("guarantee", "statement", "outcome", "checked", "with_original")
         return pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)})

@@ -59,7 +59,7 @@ class Solution:
     Attributes
     ----------
     facts, cost
-        What the manifest says of the method's diagnostics, and of the information loss.
+        Diagnostics of the method and the information loss, for the manifest.
     cost_lines
         The information loss for the person who ran it. Exact totals are confidential.
     release
@@ -85,7 +85,7 @@ class LedgerAudit:
     Attributes
     ----------
     statement
-        What the manifest says: the entry that the release becomes, and how it was audited.
+        The manifest's statement: the entry that the release becomes, and how it was audited.
     lines
         Sentences for the person who ran it. Confidential.
     """
@@ -102,15 +102,15 @@ class Recorder(Protocol):
 
 
 class Backend(ExitStack, ABC):
-    """Does the stages of one run; each verb is called once, in the order of declaration.
+    """Does the stages of one run; each method is called once, in the order of declaration.
 
-    It is a stack of what must be closed or undone: the temporary folder of the release, kept time steps, cached rows. `publish`
-    closes it; where a stage fails, leaving the backend's context undoes all.
+    It is a stack of resources to close or undo: the temporary folder of the release, staged or cached rows. `publish` closes it;
+    if a stage fails, leaving the backend's context undoes everything.
     """
 
     output: Path | str
     recorder: Recorder | None = None
-    """What audits and records the release, where a ledger is named."""
+    """Audits and records the release; None without a ledger."""
 
     def __init__(self, spec: RunSpec) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class Backend(ExitStack, ABC):
         """Attack the release; None where that cannot be done here."""
 
     def audit(self, counts: str) -> LedgerAudit:
-        """Audit the release against the ledger's entries; raise where a small set could be derived. `counts`: what k counts."""
+        """Audit the release against the ledger's entries; raise where a small set could be derived. `counts` is what k counts."""
         raise NotImplementedError
 
     @abstractmethod

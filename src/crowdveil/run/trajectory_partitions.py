@@ -80,9 +80,9 @@ class TrajectoryPartition(Sent):
     Attributes
     ----------
     method, params, seed
-        What is to run.
+        The method, its parameters and the seed.
     guarantees
-        What is checked on its rows, with the original.
+        The guarantees that are checked on its rows, with the original.
     frame
         Trajectories without points: zones, what k counts, and the extent of all.
     folder
@@ -181,7 +181,7 @@ class TrajectoryFile(Sent):
     Attributes
     ----------
     guarantees, features
-        What is checked, and the areas without outlines.
+        The guarantees to check, and the areas without outlines.
     folder
         Path or URI of the folder of the rows.
     """

@@ -41,7 +41,7 @@ def check(
 
 
 def _check_with_flows(guarantee: Guarantee, written: WrittenRelease, original: Flows) -> Finding:
-    """Check a guarantee with the original flows; where it holds, and the files alone show that, return what these show."""
+    """Check a guarantee with the original flows; where it holds by the files alone, return that finding."""
     found = guarantee.check_with_flows(written, original)
     if not (found.holds and found.with_original):
         return found
@@ -102,7 +102,7 @@ def _guarantees_of_derived(manifest: Manifest, stated: tuple[Guarantee, ...]) ->
 
 
 def _facts(manifest: Manifest) -> Facts:
-    """Return what a manifest says of the data that guarantees depend on; what follows from places is not compared."""
+    """Return the facts about the data on which guarantees depend, from a manifest; places are not compared."""
     counted = manifest.input.options.get("min_tiles_of")
     return Facts(
         manifest.k_unit, _has_weights(manifest), step_s=manifest.step_seconds, tz=manifest.time_zone, counted_tiles=counted

@@ -134,9 +134,9 @@ class PartitionRunner(Sent):
     Attributes
     ----------
     function
-        What solves a partition.
+        Solves a partition.
     frame
-        Flows without rows: what all partitions have in common.
+        Flows without rows, with the parts that all partitions share.
     reading
         Input options of the rows, which name all of their columns.
     members
@@ -172,10 +172,10 @@ class PartitionRunner(Sent):
 
 def as_bytes(table: pa.Table) -> bytes:
     """Return a table as the bytes of an Arrow stream."""
-    made = pa.BufferOutputStream()
-    with pa.ipc.new_stream(made, table.schema) as stream:
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, table.schema) as stream:
         stream.write_table(table)
-    content: bytes = made.getvalue().to_pybytes()
+    content: bytes = buffer.getvalue().to_pybytes()
     return content
 
 

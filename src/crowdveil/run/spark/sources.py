@@ -1,4 +1,4 @@
-"""Input on a cluster: what can run there, what data may be, its columns, and its first rows."""
+"""Input on a cluster: supported runs and data, columns, times, and first rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSED: dict[str, str] = {
     "ledger": "an audit compares all trips with those of earlier releases; run it on one machine, or add the release afterwards",
     "pairing": "the original does not leave the cluster; leave it out",
 }
-"""Options that do not work on Spark, and what to do."""
+"""Options that do not work on Spark, each with the reason and a remedy."""
 
 
 def check_supported(spec: RunSpec) -> None:
@@ -92,7 +92,7 @@ INSTANT, SKIPPED, TWICE = (f"crowdveil_{name}" for name in ("instant", "skipped"
 TIME_NOTES = [(name, pa.bool_()) for name in (INSTANT, SKIPPED, TWICE)]
 """Columns that say whether a time names a zone, and whether a clock skipped it or showed it twice; null without a time."""
 COUNTED = f"{INSTANT} AS instant, count(*) AS n, count_if({SKIPPED}) AS skipped, count_if({TWICE}) AS twice"
-"""A query of their counts, grouped by the first."""
+"""The counts of these columns in a query, grouped by `INSTANT`."""
 
 
 def time_notes(times: Seconds, tz: str) -> dict[str, Any]:

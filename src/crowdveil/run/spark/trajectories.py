@@ -88,7 +88,7 @@ PARTITION_POINTS = 100_000
 """Points of a partition, unless trajectories that must be solved together have more."""
 FILE_ROWS = 1_000_000
 SOLVED_FOLDER = "solved"
-NO_ATTACK = "attacks on trajectories need all of them at once, so none was made on Spark."
+NO_ATTACK = "attacks on trajectories need all of them at once, so Spark makes none."
 _INT, _DEGREES = pa.int64(), pa.float64()
 POINT = [("lon", _DEGREES), ("lat", _DEGREES), ("t", _INT), *((name, _INT) for name in KEY)]
 NOTES = [("reason", pa.int8()), *TIME_NOTES]
@@ -206,7 +206,7 @@ class SparkTrajectories(PartitionedRun):
         notes.rows = sum(row["n"] for row in counts)
 
     def _tracks(self, reader: PointReader, notes: ReadNotes) -> pa.Table:
-        """Return the outline of each trajectory of which all points can be used."""
+        """Return the outline of each trajectory whose points can all be used."""
         ids = ", ".join(reader.ids)
         known = " AND ".join(f"{name} IS NOT NULL" for name in reader.ids)
         sums = ", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in KEY)
@@ -315,7 +315,7 @@ class SparkTrajectories(PartitionedRun):
         return Areas.of_tiles(self.frame.zones or Zones.from_ids([]), tiles.astype(np.int32))
 
     def verify(self, guarantees: Guarantees, progress: Progress) -> Findings:
-        """Check what each file showed; return what each partition showed with the original, merged."""
+        """Check the findings of each file; return the merged findings of the partitions with the original."""
         require_not_violated(merged_findings(guarantees, [file["findings"] for file in self.written_files]))
         last = 0
         for file in self.written_files:
