@@ -121,8 +121,8 @@ class Tokens:
 
     def all(self) -> list[dict[str, Any]]:
         """Return all tokens without their hashes, oldest first."""
-        shown = [c for c in tokens.c if c.name != "hash"]
-        return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
+        columns = [c for c in tokens.c if c.name != "hash"]
+        return self.store.db.do(sa.select(*columns).order_by(tokens.c.created))
 
     def any(self) -> bool:
         """Return whether there ever was a token."""
@@ -138,9 +138,9 @@ class Tokens:
         # Looking up a hash takes a time that does not depend on the token.
         digest = hashed(token)
         over = sa.func.coalesce(tokens.c.expires < now(), sa.false()).label("over")
-        shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, tokens.c.sources, over)
+        columns = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, tokens.c.sources, over)
         good = tokens.c.revoked.is_(None)
-        rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == digest, good))
+        rows = self.store.db.do(sa.select(*columns).where(tokens.c.hash == digest, good))
         if not rows:
             return None
         row = rows[0]
