@@ -63,7 +63,7 @@ def interval_charts(written: WrittenRelease, manifest: Manifest) -> list[Figure]
 
 
 def line_over_time(titles: tuple[str, str], t: Ints, values: Floats, tz: str, unit: str, text: str) -> Figure:
-    """Return a figure of values by time step, with gaps where there are none; `titles` are its own and that of the drawing."""
+    """Return a figure of values by time step, with gaps for missing ones; `titles` are those of the figure and of its drawing."""
     shown, ticks = thinned(t, values, tz)
     gaps = f" Shaded: {GAPS}." if np.isnan(shown).any() else ""
     return Figure(titles[0], svg_figures.line(shown, ticks, titles[1], "time step", unit), text + gaps)

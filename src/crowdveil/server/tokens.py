@@ -163,7 +163,7 @@ class Tokens:
             self.store.db.do(sa.update(tokens).where(tokens.c.id == token, late).values(last_used=now()))
 
     def local(self) -> Caller:
-        """Return the caller of this machine, who may do everything that needs no second person."""
+        """Return the caller of this machine, who has all rights except review and administration."""
         return Caller(LOCAL, LOCAL, self.default, frozenset({*USUAL, "metrics"}))
 
 
