@@ -105,7 +105,7 @@ def test_it_says_how_time_was_cut(made: Path, tmp_path: Path) -> None:
     assert f"an interval of {hours:,.1f} hours" in said["adaptive"] and hours > 1
     assert "in several time steps together" in said["adaptive"]
     assert "Areas are the same in all time steps." in said["stable"] and "known as an interval" not in said["stable"]
-    assert "areas that were given, and not made from these data" in said["fixed"]
+    assert "merged into given areas, which were not made from these data" in said["fixed"]
 
 
 def test_noise_has_no_exact_figure(made: Path) -> None:

@@ -90,12 +90,12 @@ export const post = <T>(path: string, body: FormData, signal: AbortSignal): Prom
   json<T>(path, { method: "POST", body, signal });
 export const remove = (id: string): Promise<JobView> => json<JobView>(`/jobs/${id}`, { method: "DELETE" });
 
-/** Send a file; it is read from the disk as it is sent, never whole into memory. */
+/** Send a file. The browser reads it from the disk in pieces. */
 export function upload<T>(
   path: string, file: File, progress: (bytes: number) => void, signal: AbortSignal,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const sending = new XMLHttpRequest(); // fetch does not report the progress of what it sends
+    const sending = new XMLHttpRequest(); // fetch does not report the progress of a request
     sending.open("POST", path);
     for (const [name, value] of Object.entries(headers())) sending.setRequestHeader(name, value);
     sending.setRequestHeader("Content-Type", "application/octet-stream");

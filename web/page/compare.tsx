@@ -1,4 +1,4 @@
-// Two results side by side: what was lost, with the better one marked, linked maps, and the parameters.
+// Two results side by side: measures with the better one marked, linked maps, and the parameters.
 import type { ComponentChildren } from "preact";
 import { FlowLayer } from "../src/flows";
 import { json } from "./api";

@@ -1,5 +1,5 @@
 // A map on a canvas that is moved and zoomed. It is painted in chunks on a second canvas; until that is done, the last
-// picture is moved and scaled. The map knows nothing of what is painted.
+// picture is moved and scaled. The map does not know what the painter draws.
 
 /** The section in view; `zoom` is 1 where all of the map just fits. */
 export interface View {
@@ -16,7 +16,7 @@ export interface Painter {
   paint(context: CanvasRenderingContext2D, view: View): Generator<void>;
   /** Handle a click at a position. */
   clicked?(x: number, y: number, view: View): void;
-  /** Describe what is at a position. */
+  /** Describe the area at a position. */
   describe?(x: number, y: number, view: View): string;
 }
 
@@ -84,7 +84,7 @@ export class MapView {
     this.tell();
   }
 
-  /** Move what is shown by pixels. */
+  /** Move the section in view by pixels. */
   move(dx: number, dy: number): void {
     const { middle, view: { scale } } = this;
     this.lookAt(middle.x - dx / scale, middle.y - dy / scale, scale);
@@ -216,7 +216,7 @@ export class MapView {
     acts[event.key]();
   }
 
-  /** Show a tip on what is under the pointer. */
+  /** Show a tip on the area under the pointer. */
   private point(event: PointerEvent): void {
     const text = this.painter.describe?.(...this.at(event), this.view) ?? "";
     this.tip.hidden = !text;

@@ -293,8 +293,8 @@ def shapes(side: StudySide, slots: Slots, zones: int) -> tuple[Floats, Floats]:
     """Return the profile of each zone, leaving and reaching, in shares of its trips; and its trips a day."""
     both = np.concatenate([zone_profiles(side, slots, zones, out=out)[0] for out in (True, False)], axis=1)
     both = np.nan_to_num(both)  # an hour that never occurred is 0 in all zones
-    whole = both.sum(axis=1, keepdims=True)
-    shape: Floats = np.divide(both, whole, out=np.zeros_like(both), where=whole > 0)
+    totals = both.sum(axis=1, keepdims=True)
+    shape: Floats = np.divide(both, totals, out=np.zeros_like(both), where=totals > 0)
     hours = len(slots)
     return shape, trips_a_day(both[:, :hours], slots) + trips_a_day(both[:, hours:], slots)
 
@@ -302,8 +302,8 @@ def shapes(side: StudySide, slots: Slots, zones: int) -> tuple[Floats, Floats]:
 def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
     """Group the zones of the release and, if given, of the original."""
     slots = Slots.of([side.release for side in study.sides], params.period)
-    found = [shapes(side, slots, len(study.zones)) for side in study.sides]
-    grouped = np.flatnonzero(np.all([trips >= max(params.least_trips, 1e-9) for _, trips in found], axis=0))
+    profiles = [shapes(side, slots, len(study.zones)) for side in study.sides]
+    grouped = np.flatnonzero(np.all([trips >= max(params.least_trips, 1e-9) for _, trips in profiles], axis=0))
     fewest = params.clusters or params.least_clusters
     if len(grouped) <= fewest:
         raise InputError(
@@ -316,16 +316,16 @@ def run(study: Study, params: LandUseParams, progress: Progress) -> LandUse:
                 found=len(grouped),
             ),
         )
-    released = _best(found[0][0][grouped], params, progress)
-    known = None if study.reference is None else ReferenceMap.of(study.reference[grouped], released.cluster)
+    released = _best(profiles[0][0][grouped], params, progress)
+    reference = None if study.reference is None else ReferenceMap.of(study.reference[grouped], released.cluster)
     if study.original is None:
-        return LandUse(study.zones, slots, params, grouped, found[0][1][grouped], released, reference=known)
-    shape = found[1][0][grouped]
+        return LandUse(study.zones, slots, params, grouped, profiles[0][1][grouped], released, reference=reference)
+    shape = profiles[1][0][grouped]
     original = _matched(_best(shape, params, progress), released)
     same = _clustered(shape, released.count, params.seed)
     return LandUse(
-        study.zones, slots, params, grouped, found[0][1][grouped], released, original,
-        _agreement(released.cluster, original.cluster), _agreement(released.cluster, same), known,
+        study.zones, slots, params, grouped, profiles[0][1][grouped], released, original,
+        _agreement(released.cluster, original.cluster), _agreement(released.cluster, same), reference,
     )  # fmt: skip
 
 

@@ -233,18 +233,18 @@ def zone_profiles(side: StudySide, slots: Slots, zones: int, *, out: bool, gaps:
 
     With `gaps`, hours in which no row touches a zone are NaN, not 0.
     """
-    found = estimates(side, slots.groups(side.release), origins=out, destinations=not out)
+    flows = estimates(side, slots.groups(side.release), origins=out, destinations=not out)
     sums = np.full((3, zones, len(slots)), np.nan if gaps else 0.0)
-    sums[:, found.origin if out else found.destination, found.group] = found.volume, found.lower, found.upper
+    sums[:, flows.origin if out else flows.destination, flows.group] = flows.volume, flows.lower, flows.upper
     return _means(sums, slots)
 
 
 def pair_profile(side: StudySide, slots: Slots, origin: int, destination: int, *, gaps: bool = False) -> Floats:
     """Return mean trips from one zone to another in each hour, with bounds: (3, hours)."""
     ends = _in_zone(side.shares, origin), _in_zone(side.shares_reached, destination)
-    found = estimates(StudySide(side.release, *ends), slots.groups(side.release))
+    flows = estimates(StudySide(side.release, *ends), slots.groups(side.release))
     sums = np.full((3, len(slots)), np.nan if gaps else 0.0)
-    sums[:, found.group] = found.volume, found.lower, found.upper
+    sums[:, flows.group] = flows.volume, flows.lower, flows.upper
     return _means(sums, slots)
 
 
@@ -291,16 +291,16 @@ def _busy(side: StudySide, slots: Slots, ends: Ints, trips: Floats) -> Floats:
 
 
 def _table(side: StudySide, slots: Slots, ends: Ints, zones: int, progress: Progress, *, gaps: bool) -> Floats:
-    found = np.zeros((3, len(ends), len(slots)))
+    profiles = np.zeros((3, len(ends), len(slots)))
     for out, (this, other) in ((True, (0, 1)), (False, (1, 0))):
         rows = np.flatnonzero((ends[:, other] == ANYWHERE) & (ends[:, this] != ANYWHERE))
         if len(rows):
-            found[:, rows] = zone_profiles(side, slots, zones, out=out, gaps=gaps)[:, ends[rows, this]]
+            profiles[:, rows] = zone_profiles(side, slots, zones, out=out, gaps=gaps)[:, ends[rows, this]]
     pairs = np.flatnonzero((ends != ANYWHERE).all(axis=1)).tolist()
     for done, row in enumerate(pairs, start=1):
-        found[:, row] = pair_profile(side, slots, *ends[row].tolist(), gaps=gaps)
+        profiles[:, row] = pair_profile(side, slots, *ends[row].tolist(), gaps=gaps)
         progress(done, len(pairs))
-    return found
+    return profiles
 
 
 def _requested(study: Study, params: ProfileParams) -> Ints:
@@ -319,9 +319,9 @@ def _largest_pairs(side: StudySide, count: int) -> Ints:
     """Return origin and destination of the pairs of zones with most trips over all time steps."""
     if not count:
         return np.zeros((0, 2), np.int64)
-    found = estimates(side, Groups.all(side.release))
-    top = np.sort(np.argsort(-found.volume, kind="stable")[:count])
-    return np.column_stack([found.origin[top], found.destination[top]])
+    flows = estimates(side, Groups.all(side.release))
+    top = np.sort(np.argsort(-flows.volume, kind="stable")[:count])
+    return np.column_stack([flows.origin[top], flows.destination[top]])
 
 
 def _ends(zones: Zones, word: str) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ What it does
 The map is divided in four recursively: a sector with more than `split_n_locations` locations is divided, down to sides of
 `min_sector_length_m`, so that sectors are small where density is high. No sector may have locations of fewer than min_k people.
 A quarter that would is merged with an adjacent one: the smallest quarter first, with the smaller of its neighbors (not across
-the corner) that together have min_k people. A merged sector of at least 2·min_k locations is divided again as a map of its own.
+the corner) that together have min_k people. A merged sector of at least 2·min_k locations is divided again like the whole map.
 Density is locations over area on the ground.
 
 Guarantee

@@ -152,13 +152,13 @@ def _own_tiles(written: WrittenRelease) -> Zones:
     """Return the tiles of a release; with outlines only if each tile is also an area."""
     names, alone = written.tile_names, {f["properties"]["tiles"][0]: f for f in written.features
                                         if len(f["properties"]["tiles"]) == 1}  # fmt: skip
-    known = read_outlines([alone[name] for name in names]) if len(alone) == len(names) else np.zeros(0, dtype=object)
-    if not len(known) or np.any(shapely.is_missing(known)):
+    outlines = read_outlines([alone[name] for name in names]) if len(alone) == len(names) else np.zeros(0, dtype=object)
+    if not len(outlines) or np.any(shapely.is_missing(outlines)):
         return Zones.from_ids(names)
     ids = np.array(names, dtype=object)
-    if np.all(np.isin(shapely.get_type_id(known), (3, 6))):
-        return Zones(ids, *centroids(known), known, "polygons")
-    points = shapely.centroid(known)
+    if np.all(np.isin(shapely.get_type_id(outlines), (3, 6))):
+        return Zones(ids, *centroids(outlines), outlines, "polygons")
+    points = shapely.centroid(outlines)
     return Zones(ids, wrapped(shapely.get_x(points)), shapely.get_y(points), kind="centroids")
 
 
@@ -231,10 +231,10 @@ def _shapes(release: OpenedRelease) -> Labels:
     areas = release.release.areas
     if areas.zones.located:
         return areas.zones.outlines(np.unique(areas.tiles))
-    known = release.outlines[[shape is not None for shape in release.outlines]]
-    if not len(known):
+    outlines = release.outlines[[shape is not None for shape in release.outlines]]
+    if not len(outlines):
         raise InputError(Text("the release has no outlines. Give its zones with {zones}."))
-    return known
+    return outlines
 
 
 def _tiles_in(areas: Areas, targets: Zones) -> Shares | None:

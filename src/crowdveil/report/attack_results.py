@@ -217,8 +217,8 @@ def attack_flow_release(
     params: Sequence[Any],
 ) -> ExposureResults:
     """Attack a release of flows, or several."""
-    found = tuple(attack.run(published, chosen) for attack, chosen in zip(attacks, params, strict=True))
-    return ExposureResults(published.threshold(params[0]), found)
+    exposures = tuple(attack.run(published, chosen) for attack, chosen in zip(attacks, params, strict=True))
+    return ExposureResults(published.threshold(params[0]), exposures)
 
 
 def _units(requested: str, data: Trajectories, release: TrajectoryRelease | None) -> Units:
@@ -238,8 +238,8 @@ def _individuals(data: Trajectories, risk: Risk) -> Any:
 
 def _columns(sides: tuple[Risk, Risk | None], k: int) -> list[str]:
     before, after = sides
-    shown = [_percents(before, k)] if after is None else [_percents(before, k), _percents(after, k)]
-    return [" → ".join(values) for values in zip(*shown, strict=True)]
+    percents = [_percents(before, k)] if after is None else [_percents(before, k), _percents(after, k)]
+    return [" → ".join(values) for values in zip(*percents, strict=True)]
 
 
 def _percents(risk: Risk, k: int) -> list[str]:

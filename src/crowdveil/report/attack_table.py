@@ -98,10 +98,10 @@ def _knowledge(name: str, text: str | None) -> str:
     """Return the background knowledge in words that distinguish the attacks: "2 locations (to 500 m) in their order"."""
     if not text:
         return RELEASE_ALONE
-    known = re.sub(
+    phrase = re.sub(
         r" by ([\d.,]+ m)(?: and (hours|times))?", lambda m: f" (to {m[1]}){f' and their {m[2]}' * bool(m[2])}", text
     )
-    return f"{known} in their order" if name == "sequence" else known
+    return f"{phrase} in their order" if name == "sequence" else phrase
 
 
 def _chance(written: WrittenRelease, name: str) -> str:
@@ -140,11 +140,11 @@ def _destination(manifest: Manifest, trial: Trial) -> str:
 
 def _small_groups(manifest: Manifest, trial: Trial) -> str:
     k, unit = manifest.k, manifest.k_unit
-    found = trial.risk_percent != 0
+    exists = trial.risk_percent != 0
     lines = {
-        "minimum-group-size": f"{'A' if found else 'No'} published flow has fewer than {k} {unit}.",
-        "singleton-margins": f"{'A' if found else 'No'} sum over an origin or a destination has fewer than {k} {unit}.",
-        "differencing": f"{'A' if found else 'No'} difference of published flows has fewer than {k} {unit}.",
+        "minimum-group-size": f"{'A' if exists else 'No'} published flow has fewer than {k} {unit}.",
+        "singleton-margins": f"{'A' if exists else 'No'} sum over an origin or a destination has fewer than {k} {unit}.",
+        "differencing": f"{'A' if exists else 'No'} difference of published flows has fewer than {k} {unit}.",
     }
     before = trial.risk_percent_before
     more = "" if before is None else f" In the original {percent(before)} of the flows have fewer."
@@ -162,10 +162,10 @@ def _of_trajectories(manifest: Manifest, trial: Trial) -> str:
     after, k = trial.risk_percent, manifest.k
     if after is None:
         return "Not measured."
-    found = f"The right person is found with a probability of {percent(after)} on average."
+    sentence = f"The right person is found with a probability of {percent(after)} on average."
     if trial.guarantee is None or not isinstance(k, int) or k < 1:
-        return f"{found} No guarantee limits it."
-    return f"{found} The guarantee allows at most 1 in {k:,}, which is {percent(100 / k)}."
+        return f"{sentence} No guarantee limits it."
+    return f"{sentence} The guarantee allows at most 1 in {k:,}, which is {percent(100 / k)}."
 
 
 _READINGS: dict[str, Callable[[Manifest, Trial], str]] = {

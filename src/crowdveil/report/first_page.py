@@ -169,7 +169,7 @@ def _areas(written: WrittenRelease, manifest: Manifest) -> str:
         return ""
     method, parameters = manifest.method.name, manifest.method.parameters
     if method == "fixed":
-        return "Zones were merged into areas that were given, and not made from these data. "
+        return "Zones were merged into given areas, which were not made from these data. "
     merged = "Neighboring zones were merged into areas where too few people traveled. "
     if parameters.get("time_partition") != "stable":
         return merged

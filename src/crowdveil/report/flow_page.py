@@ -74,12 +74,12 @@ def _maps(shown: FlowPicture, frame: PictureFrame, shades: list[Shade]) -> list[
         f"The {len(volume):,} largest flows between areas, by their trips over all time steps. Wider and {STRONGER} lines are "
         "more trips. Lines bend to the right of their direction; circles are trips inside an area."
     )
-    made = [Figure("Flows", flows, text, svg_figures.flow_legend(volume))]
+    figures = [Figure("Flows", flows, text, svg_figures.flow_legend(volume))]
     for shade in shades:
         svg = svg_figures.still_map(shown, frame, paths, shade.title, shade=shade)
         legend = [(f"q{i}", label) for i, label in enumerate(shade.labels) if np.any(shade.classes == i)]
-        made.append(Figure(shade.title, svg, _describe(shade), legend))
-    return made
+        figures.append(Figure(shade.title, svg, _describe(shade), legend))
+    return figures
 
 
 def _describe(shade: Shade) -> str:
@@ -92,14 +92,14 @@ def _describe(shade: Shade) -> str:
 
 
 def _charts(written: WrittenRelease, manifest: Manifest, tz: str) -> list[Figure]:
-    made = []
+    figures = []
     least, counts = smallest_group_size(written, manifest), manifest.k_unit
     if least is not None:
         people = written.column(counts).astype(np.int64)
         half, most = int(np.median(people)), int(people.max())
         text = f"Half of the flows have {half:,} {counts} or more; minimum {least:,}, maximum {most:,}."
         axes = "Distribution of group sizes", f"{counts} per flow", "flows"
-        made.append(svg_figures.histogram("Group sizes", people, axes, text, max(least, 1)))
+        figures.append(svg_figures.histogram("Group sizes", people, axes, text, max(least, 1)))
     sizes = written.area_sizes
     if len(written.data):
         origins, destinations = (written.area_numbers(column) for column in ("origin_area", "destination_area"))
@@ -109,9 +109,9 @@ def _charts(written: WrittenRelease, manifest: Manifest, tz: str) -> list[Figure
         most = int(sizes.max())
         text = f"Half of the origins and destinations are areas of {counted(half, 'tile')} or fewer; the largest has {most:,}."
         axes = "Distribution of area sizes", "tiles per area", "origins and destinations"
-        made.append(svg_figures.histogram("Area sizes", sizes, axes, text, times=ends.astype(np.int64)))
+        figures.append(svg_figures.histogram("Area sizes", sizes, axes, text, times=ends.astype(np.int64)))
     if written.has_intervals:
-        return [*made, *interval_charts(written, manifest), *_suppressed_over_time(written, manifest, tz)]
+        return [*figures, *interval_charts(written, manifest), *_suppressed_over_time(written, manifest, tz)]
     published, _ = written.listed("published")
     t, step = written.listed_steps()
     if 1 < len(t) <= 20_000 and t[0] > NO_TIME:
@@ -119,8 +119,8 @@ def _charts(written: WrittenRelease, manifest: Manifest, tz: str) -> list[Figure
         t, by_step = _with_gaps(t, volume)
         text = f"{len(volume):,} time steps, {int(volume.sum()):,} trips."
         titles = "Published trips over time", "Published trips by time step"
-        made.append(line_over_time(titles, t, by_step, tz, "trips", text))
-    return [*made, *_suppressed_over_time(written, manifest, tz)]
+        figures.append(line_over_time(titles, t, by_step, tz, "trips", text))
+    return [*figures, *_suppressed_over_time(written, manifest, tz)]
 
 
 def _suppressed_over_time(written: WrittenRelease, manifest: Manifest, tz: str) -> list[Figure]:

@@ -292,7 +292,7 @@ def _label_steps(t: Ints, step: Ints, tz: str) -> tuple[list[str], Ints, str]:
 def _slots_with_gaps(index: Ints) -> tuple[Ints, int]:
     """Return a slot for each time step, and how many steps are in one; a gap between steps is one empty slot.
 
-    No slot has steps from both sides of a gap. Where there are so many gaps that these are too many slots, gaps are left out.
+    No slot has steps from both sides of a gap. Gaps are left out if they would make too many slots.
     """
     at = np.arange(len(index))
     stretch = np.cumsum(np.diff(index, prepend=index[0]) > 1)

@@ -60,15 +60,15 @@ def public_report(written: WrittenRelease, manifest: Manifest) -> str:
 @cache
 def _environment() -> Environment:
     """Return the templates. They escape every value that is not marked as safe."""
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("crowdveil.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )  # fmt: skip
-    made.filters |= {
+    environment.filters |= {
         "shown": shown,
         "outcome": lambda outcome: outcome.upper() if outcome == Outcome.VIOLATED else outcome,
         "color": lambda outcome: _COLORS.get(outcome, "open"),
     }
-    return made
+    return environment
 
 
 def shown(value: Any) -> str:
@@ -94,8 +94,8 @@ def _policy(script: str, style: str) -> str:
 
 def policy_in(page: str) -> str:
     """Return the content security policy of a report, for an HTTP header; without one, nothing may run."""
-    found = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"<>]{1,1000})">', page[:5000])
-    policy = "" if found is None else unescape(found[1])
+    declared = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"<>]{1,1000})">', page[:5000])
+    policy = "" if declared is None else unescape(declared[1])
     return policy if re.fullmatch(r"default-src 'none';[ -~]*", policy) else "default-src 'none'"
 
 

@@ -39,7 +39,7 @@ def interval_charts(written: WrittenRelease, manifest: Manifest) -> list[Figure]
     hours, volume = row_hours(written), written.column("volume").astype(np.float64)
     by_length = np.bincount(length_classes(hours), volume, len(LENGTHS))
     text = f"Mean {mean_hours(written):,.1f} hours over published trips; the longest interval has {hours.max():,.0f} hours."
-    made = [
+    figures = [
         Figure(
             "Length of intervals",
             svg_figures.bars(by_length.tolist(), LENGTHS, "Trips by length of their interval", "length", "trips"),
@@ -58,12 +58,12 @@ def interval_charts(written: WrittenRelease, manifest: Manifest) -> list[Figure]
         ("Published trips over time", np.where(trips > 0, trips, np.nan), "trips"),
     ):
         text = "Trips of an interval are spread evenly over its time steps."
-        made.append(line_over_time((title, title), intervals.start, values, tz, unit, text))
-    return made
+        figures.append(line_over_time((title, title), intervals.start, values, tz, unit, text))
+    return figures
 
 
 def line_over_time(titles: tuple[str, str], t: Ints, values: Floats, tz: str, unit: str, text: str) -> Figure:
-    """Return a figure of values by time step, with gaps where there are none; `titles` are its own and that of the drawing."""
+    """Return a figure of values by time step, with gaps for missing ones; `titles` are those of the figure and of its drawing."""
     shown, ticks = thinned(t, values, tz)
     gaps = f" Shaded: {GAPS}." if np.isnan(shown).any() else ""
     return Figure(titles[0], svg_figures.line(shown, ticks, titles[1], "time step", unit), text + gaps)

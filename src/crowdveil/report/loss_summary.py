@@ -35,8 +35,8 @@ def losses(written: WrittenRelease, manifest: Manifest) -> list[Loss]:
 
 def coarseness(written: WrittenRelease, manifest: Manifest) -> str:
     """Return a line on how coarse a release is."""
-    found = losses(written, manifest)
-    return (found[1] if len(found) > 1 else found[0]).line
+    numbers = losses(written, manifest)
+    return (numbers[1] if len(numbers) > 1 else numbers[0]).line
 
 
 def _of_flows(written: WrittenRelease, manifest: Manifest) -> list[Loss]:

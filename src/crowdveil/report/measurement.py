@@ -120,16 +120,16 @@ class Measurement(Tabular):
             }
             return pa.table({**names, "value": numbers_or_null([pooled for *_, pooled in listed])})
         steps, times = flows.steps, step_times(flows, as_text=as_text)
-        made: dict[str, list[Any]] = {"measure": [], "part": [], "over": [], "t": [], "value": []}
+        columns: dict[str, list[Any]] = {"measure": [], "part": [], "over": [], "t": [], "value": []}
         for label, part, by_step, mean, pooled in listed:
-            made["measure"] += [label] * (steps + 2)
-            made["part"] += [part or None] * (steps + 2)
-            made["over"] += ["step"] * steps + ["mean", "pooled"]
-            made["t"] += [*times, None, None]
-            made["value"] += [*by_step.tolist(), mean, pooled]
+            columns["measure"] += [label] * (steps + 2)
+            columns["part"] += [part or None] * (steps + 2)
+            columns["over"] += ["step"] * steps + ["mean", "pooled"]
+            columns["t"] += [*times, None, None]
+            columns["value"] += [*by_step.tolist(), mean, pooled]
         kind = pa.string() if as_text else time_column(flows.t, flows.tz, as_text=False).type
-        return pa.table({**made, "t": pa.array(made["t"], kind), "part": pa.array(made["part"], pa.string()),
-                         "value": numbers_or_null(made["value"])})  # fmt: skip
+        return pa.table({**columns, "t": pa.array(columns["t"], kind), "part": pa.array(columns["part"], pa.string()),
+                         "value": numbers_or_null(columns["value"])})  # fmt: skip
 
     def sentences(self, naming: Naming = as_argument) -> list[str]:
         """Return notes on overlapping rows and missing measures, with parameters named as `naming` says."""

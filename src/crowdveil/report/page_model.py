@@ -54,7 +54,7 @@ class PageModel:
 
 
 def method_parameters(manifest: Manifest) -> dict[str, Any]:
-    """Return the parameters of a release's method as they are typed: a share that may be suppressed is in percent."""
+    """Return the parameters of a release's method as a user types them: the share to suppress is in percent."""
     parameters = dict(manifest.method.parameters)
     if isinstance(share := parameters.get("suppress"), float):
         parameters["suppress"] = f"{100 * share:.12g}%"

@@ -33,13 +33,13 @@ class Answer:
 
 def answers(written: WrittenRelease, manifest: Manifest) -> list[Answer]:
     """Return the three answers."""
-    found = _of_flows(written, manifest) if written.is_flows else _of_trajectories(written, manifest)
-    asked = (
+    lines_of_answers = _of_flows(written, manifest) if written.is_flows else _of_trajectories(written, manifest)
+    questions = (
         ("Singling out", "Can the records of one person be isolated?"),
         ("Linkability", "Can records of one person be linked, in the release or with other data?"),
         ("Inference", "Can an attribute of a person be inferred, even without singling them out?"),
     )
-    return [Answer(*both, lines) for both, lines in zip(asked, found, strict=True)]
+    return [Answer(*both, lines) for both, lines in zip(questions, lines_of_answers, strict=True)]
 
 
 def smallest_group_size(written: WrittenRelease, manifest: Manifest) -> int | None:

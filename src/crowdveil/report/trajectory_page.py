@@ -17,21 +17,21 @@ def build_page_model(written: WrittenRelease, manifest: Manifest) -> PageModel:
     """Return the page model of a release of trajectories."""
     after = trajectory_picture.released(written)
     equal = trajectory_picture.published_class_sizes(written)
-    made: list[Figure] = []
+    figures: list[Figure] = []
     data: dict[str, Any] = {"kind": "trajectories", "frame": None, "layers": [], "bins": []}
     if len(after.lon):
         frame = PictureFrame.around(after.lon, after.lat)
         t0, bin_s, labels = trajectory_picture.time_bins(after.t)
         data |= {"frame": frame.as_json(), "layers": [after.layer(frame, t0, bin_s)], "bins": labels}
-        made.append(trajectory_picture.heat_figure(after, frame, "Heat map"))
-    made += _charts(equal, after)
+        figures.append(trajectory_picture.heat_figure(after, frame, "Heat map"))
+    figures += _charts(equal, after)
     omissions = []
     if after.shown < len(after):
         omissions.append(
             f"The map shows {after.shown:,} of {len(after):,} trajectories, the first by number (a hash of the points)."
         )
     tables = _distortion(manifest)
-    return PageModel(data, made, tables, _key_figures(manifest, equal), omissions)
+    return PageModel(data, figures, tables, _key_figures(manifest, equal), omissions)
 
 
 def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
@@ -53,13 +53,13 @@ def _charts(equal: Any, after: trajectory_picture.TrajectoryPicture) -> list[Fig
 def _walks(after: trajectory_picture.TrajectoryPicture) -> list[Figure]:
     """Return the distributions of length and mean speed of the published trajectories."""
     km, kmh = after.lengths_km, after.speeds_kmh()
-    made = []
+    figures = []
     for values, title, unit in ((km, "Lengths in kilometers", "km"), (kmh, "Mean speeds", "km/h")):
         if len(values):
             text = f"Half of the published trajectories have {float(np.median(values)):,.3g} {unit} or more."
             rounded = np.rint(values).astype(np.int64)
-            made.append(svg_figures.histogram(title, rounded, (title, unit, "trajectories"), text, 0))
-    return made
+            figures.append(svg_figures.histogram(title, rounded, (title, unit, "trajectories"), text, 0))
+    return figures
 
 
 def _distortion(manifest: Manifest) -> list[Table]:

@@ -109,13 +109,13 @@ class Remote:
 
     def jobs(self) -> list[dict[str, Any]]:
         """Return the newest jobs of the caller."""
-        found: list[dict[str, Any]] = self._answer("GET", "/jobs")["jobs"]
-        return found
+        jobs: list[dict[str, Any]] = self._answer("GET", "/jobs")["jobs"]
+        return jobs
 
     def reviews(self) -> list[dict[str, Any]]:
         """Return results of others that await review."""
-        found: list[dict[str, Any]] = self._answer("GET", "/reviews")["reviews"]
-        return found
+        reviews: list[dict[str, Any]] = self._answer("GET", "/reviews")["reviews"]
+        return reviews
 
     def review_report(self, job: str) -> AbstractContextManager[httpx.Response]:
         """Fetch the report of a result that awaits review."""
@@ -135,28 +135,28 @@ class Remote:
         shown, pause = "", 0.1
         try:
             while True:
-                seen = self._patient(job)
-                if seen["state"] not in ("queued", "running"):
+                state = self._patient(job)
+                if state["state"] not in ("queued", "running"):
                     break
-                now = "waiting" if seen["state"] == "queued" else seen["progress"]["stage"] or "starting"
+                now = "waiting" if state["state"] == "queued" else state["progress"]["stage"] or "starting"
                 if now != shown:
                     stage(now)
                     shown, pause = now, 0.1
-                if seen["progress"]["total"]:
-                    progress(seen["progress"]["done"], seen["progress"]["total"])
+                if state["progress"]["total"]:
+                    progress(state["progress"]["done"], state["progress"]["total"])
                 time.sleep(pause)
                 pause = min(pause * 1.3, 1.0)
         except KeyboardInterrupt:
             with suppress(CrowdveilError):
                 self.cancel(job)
             raise
-        if seen["state"] == "failed":
-            failed = from_json(seen["error"])
-            failed.files = seen["files"]  # type: ignore[attr-defined]
+        if state["state"] == "failed":
+            failed = from_json(state["error"])
+            failed.files = state["files"]  # type: ignore[attr-defined]
             raise failed
-        if seen["state"] != "done":
-            raise ServerError(f"the job {job} is {seen['state']}; there is no result.")
-        return seen
+        if state["state"] != "done":
+            raise ServerError(f"the job {job} is {state['state']}; there is no result.")
+        return state
 
     def _patient(self, job: str) -> dict[str, Any]:
         """Return a job; wait for a server that is away for a while."""
@@ -273,12 +273,12 @@ def _plain(filename: str) -> str:
 
 def _json(answer: httpx.Response) -> dict[str, Any]:
     try:
-        found = json.loads(answer.read())
+        content = json.loads(answer.read())
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise ServerError("The answer is not that of a crowdveil server. Check the address.")
-    return found
+    return content
 
 
 def _error_in(text: bytes, status: int) -> CrowdveilError:

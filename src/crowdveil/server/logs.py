@@ -91,8 +91,8 @@ def say_fault(error: BaseException, **fields: Any) -> None:
 def located(error: BaseException) -> dict[str, str]:
     """Return the type of an error, and the place in the code."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [f for f in frames if f"{os.sep}crowdveil{os.sep}" in f.filename][-1:]
-    places = dict.fromkeys(f"{Path(f.filename).name}:{f.lineno}" for f in [*ours, *frames[-1:]])
+    own = [f for f in frames if f"{os.sep}crowdveil{os.sep}" in f.filename][-1:]
+    places = dict.fromkeys(f"{Path(f.filename).name}:{f.lineno}" for f in [*own, *frames[-1:]])
     return {"error": type(error).__name__, "place": " > ".join(places)}
 
 

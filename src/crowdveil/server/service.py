@@ -149,7 +149,7 @@ def default_memory(jobs: int, system: Path = Path("/")) -> int:
 
 def _cgroup_limits(system: Path) -> list[int]:
     """Return the limits of memory, in bytes, of the control groups of this process (container, unit of systemd)."""
-    found = [sys.maxsize]
+    limits = [sys.maxsize]
     with suppress(OSError):
         for line in (system / "proc/self/cgroup").read_text().splitlines():
             _, controllers, group = line.split(":", 2)
@@ -161,5 +161,5 @@ def _cgroup_limits(system: Path) -> list[int]:
             for level in (at, *at.parents):
                 if level.is_relative_to(root):
                     with suppress(OSError, ValueError):  # "max", or a group that the container does not show
-                        found.append(int((level / name).read_text()))
-    return found
+                        limits.append(int((level / name).read_text()))
+    return limits

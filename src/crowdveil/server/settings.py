@@ -43,7 +43,7 @@ class Limits(Params):
     """The limits of one token."""
 
     max_upload_mib: int = Field(2048, ge=1)
-    """Size of all files of one request together, and of what is unpacked of them, in MiB."""
+    """Size of all files of one request together, packed and unpacked, in MiB."""
     max_running: int = Field(4, ge=1)
     """Jobs that run at once; more wait."""
     max_waiting: int = Field(1000, ge=1)

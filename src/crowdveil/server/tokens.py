@@ -121,8 +121,8 @@ class Tokens:
 
     def all(self) -> list[dict[str, Any]]:
         """Return all tokens without their hashes, oldest first."""
-        shown = [c for c in tokens.c if c.name != "hash"]
-        return self.store.db.do(sa.select(*shown).order_by(tokens.c.created))
+        columns = [c for c in tokens.c if c.name != "hash"]
+        return self.store.db.do(sa.select(*columns).order_by(tokens.c.created))
 
     def any(self) -> bool:
         """Return whether there ever was a token."""
@@ -138,9 +138,9 @@ class Tokens:
         # Looking up a hash takes a time that does not depend on the token.
         digest = hashed(token)
         over = sa.func.coalesce(tokens.c.expires < now(), sa.false()).label("over")
-        shown = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, tokens.c.sources, over)
+        columns = (tokens.c.id, tokens.c.name, tokens.c.limits, tokens.c.scopes, tokens.c.owner, tokens.c.sources, over)
         good = tokens.c.revoked.is_(None)
-        rows = self.store.db.do(sa.select(*shown).where(tokens.c.hash == digest, good))
+        rows = self.store.db.do(sa.select(*columns).where(tokens.c.hash == digest, good))
         if not rows:
             return None
         row = rows[0]
@@ -163,7 +163,7 @@ class Tokens:
             self.store.db.do(sa.update(tokens).where(tokens.c.id == token, late).values(last_used=now()))
 
     def local(self) -> Caller:
-        """Return the caller of this machine, who may do everything that needs no second person."""
+        """Return the caller of this machine, who has all rights except review and administration."""
         return Caller(LOCAL, LOCAL, self.default, frozenset({*USUAL, "metrics"}))
 
 

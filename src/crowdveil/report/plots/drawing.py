@@ -86,11 +86,11 @@ def new_map(
     wide = _MAP_WIDTHS.get(min(len(titles), columns), 4.1)
     high = float(np.clip(wide * frame.height / frame.width, *_MAP_HEIGHTS))
     wide = min(wide, max(high * frame.width / frame.height, 3.0))
-    made = new_drawing(titles, heading, notes, confidential=confidential, size=(wide, high), columns=columns)
-    for axis in made.panels:
+    drawing = new_drawing(titles, heading, notes, confidential=confidential, size=(wide, high), columns=columns)
+    for axis in drawing.panels:
         show_frame(axis, frame)
-    scale_bar(made.panels[0], frame)
-    return made
+    scale_bar(drawing.panels[0], frame)
+    return drawing
 
 
 def show_frame(axis: Any, frame: PictureFrame) -> None:
@@ -189,12 +189,12 @@ class VolumeScale:
         wide = self.high > log_from * self.low
         even = MaxNLocator(most, steps=[1, 2, 5, 10], integer=self.whole)
         locator = LogLocator(subs=(1, 2, 5), numticks=50) if wide else even
-        found = [float(f"{v:.6g}") for v in locator.tick_values(self.low, self.high)]
-        found = [v for v in found if self.low * 0.9999 <= v <= self.high * 1.0001]
-        if not found:
+        ticks = [float(f"{v:.6g}") for v in locator.tick_values(self.low, self.high)]
+        ticks = [v for v in ticks if self.low * 0.9999 <= v <= self.high * 1.0001]
+        if not ticks:
             return [self.low, self.high]
-        chosen = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int))
-        return [found[i] for i in chosen]
+        chosen = np.unique(np.linspace(0, len(ticks) - 1, min(most, len(ticks))).round().astype(int))
+        return [ticks[i] for i in chosen]
 
 
 def number(value: float) -> str:
@@ -202,21 +202,21 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:,.3g}"
 
 
-def color_bar(made: Drawing, scale: VolumeScale, title: str) -> None:
+def color_bar(drawing: Drawing, scale: VolumeScale, title: str) -> None:
     """Draw a scale of colors next to all panels."""
-    bar = made.figure.colorbar(scale.colors, ax=made.panels, shrink=0.6, aspect=25, ticks=scale.ticks())
+    bar = drawing.figure.colorbar(scale.colors, ax=drawing.panels, shrink=0.6, aspect=25, ticks=scale.ticks())
     bar.ax.minorticks_off()
     bar.ax.yaxis.set_major_formatter(lambda value, _: number(value))
     bar.ax.tick_params(labelsize=7.5, colors=INK)
     bar.set_label(title, fontsize=8, color=INK)
 
 
-def legend(made: Drawing, colors: Sequence[tuple[str, Any]], title: str, handles: Sequence[Any] = ()) -> None:
+def legend(drawing: Drawing, colors: Sequence[tuple[str, Any]], title: str, handles: Sequence[Any] = ()) -> None:
     """Draw a legend of colored boxes, or of other handles, outside of the panels."""
     from matplotlib.patches import Patch
 
     boxes = [Patch(facecolor=color, edgecolor="#9aa3ab", linewidth=0.5, label=text) for text, color in colors]
-    made.figure.legend(
+    drawing.figure.legend(
         handles=[*handles, *boxes], title=title, loc="outside right lower", fontsize=7.5, title_fontsize=8, frameon=False,
         alignment="left",
     )  # fmt: skip

@@ -64,14 +64,14 @@ def draw_flow_map(panels: Sequence[FlowPanel], base: Zones | None, top: int, zoo
     notes.append(explained(panel.flows.names[i] for panel in panels for i in panel.flows.busiest))
     titles = [_title(panel, n) for panel, n in zip(panels, drawn, strict=True)]
     heading = f"Flows of at least {least:,} trips" if least > 1 else "Flows"
-    made = new_map(frame, titles, heading, notes, confidential=any(panel.confidential for panel in panels))
-    for axis, panel, n in zip(made.panels, panels, drawn, strict=True):
+    drawing = new_map(frame, titles, heading, notes, confidential=any(panel.confidential for panel in panels))
+    for axis, panel, n in zip(drawing.panels, panels, drawn, strict=True):
         draw_base(axis, panel, base, frame)
         draw_flows(axis, panel, n, frame, scale)
-    _width_legend(made, scale)
-    for axis, panel, n in zip(made.panels, panels, drawn, strict=True):
+    _width_legend(drawing, scale)
+    for axis, panel, n in zip(drawing.panels, panels, drawn, strict=True):
         _label_areas(axis, panel, n, frame)
-    return made
+    return drawing
 
 
 def _refuse_nothing(name: str, panels: Sequence[FlowPanel]) -> None:
@@ -164,7 +164,7 @@ def _label_areas(axis: Any, panel: FlowPanel, n: int, frame: PictureFrame) -> No
     place_labels(axis, x[order].tolist(), y[order].tolist(), [shorten(flows.names[i]) for i in order])
 
 
-def _width_legend(made: Drawing, scale: VolumeScale) -> None:
+def _width_legend(drawing: Drawing, scale: VolumeScale) -> None:
     """Draw lines and circles of round volumes, from the largest to the smallest."""
     from matplotlib.lines import Line2D
 
@@ -176,7 +176,7 @@ def _width_legend(made: Drawing, scale: VolumeScale) -> None:
         )
         for volume in reversed(scale.ticks())
     ]  # fmt: skip
-    legend(made, [], "trips", handles)
+    legend(drawing, [], "trips", handles)
 
 
 def trips_of_zone(panel: FlowPanel, zones: Zones, zone: str, direction: Direction) -> Floats:
@@ -213,26 +213,26 @@ def draw_zone(
     panels: Sequence[FlowPanel], zones: Zones, zone: str, direction: Direction, zoom: tuple[float, ...] | None
 ) -> Drawing:
     """Draw where the trips of a zone go or come from, a map for each panel, with one scale of colors."""
-    found = [trips_of_zone(panel, zones, zone, direction) for panel in panels]
-    if not any(np.isfinite(trips).any() for trips in found):
+    trips_by_panel = [trips_of_zone(panel, zones, zone, direction) for panel in panels]
+    if not any(np.isfinite(trips).any() for trips in trips_by_panel):
         raise InputError("destinations", "nothing was published of this zone, so there is nothing to draw.")
-    scale, frame = VolumeScale.of(*found), common_frame([], zones, zoom)
+    scale, frame = VolumeScale.of(*trips_by_panel), common_frame([], zones, zoom)
     go = "go to" if direction == "from" else "come from"
-    made = new_map(
+    drawing = new_map(
         frame, [panel.title for panel in panels], f"Trips {direction} zone {zone}, by the zone that they {go}",
         [f"Zone {zone} has an orange outline. Trips of an area are spread evenly over its zones.", meaning_of_gray(panels)],
         confidential=any(panel.confidential for panel in panels),
     )  # fmt: skip
     rings, own = zone_rings(zones), zones.index_of(zone)
-    for axis, trips in zip(made.panels, found, strict=True):
+    for axis, trips in zip(drawing.panels, trips_by_panel, strict=True):
         fill_areas(axis, rings, zones.lon, zones.lat, frame, scale.colors.to_rgba(np.ma.masked_invalid(trips)))
         ring = rings.take(np.array([own]))
         draw_rings(axis, ring, frame, ["none"], edgecolors=CHOSEN, linewidths=1.6, zorder=3)
         if zones.located and not ring.drawn.any():
             x, y = cells(frame, zones.lon[own : own + 1], zones.lat[own : own + 1])
             axis.plot(x, y, "o", markerfacecolor="none", markeredgecolor=CHOSEN, markersize=9, zorder=3)
-    color_bar(made, scale, "trips")
-    return made
+    color_bar(drawing, scale, "trips")
+    return drawing
 
 
 def merged_with(panel: FlowPanel, end: End) -> Floats:
@@ -254,26 +254,26 @@ def draw_coarsening(
     """
     _refuse_nothing("coarsening", panels)
     frame = common_frame([] if zones is not None else panels, zones, zoom)
-    shown = [(panel, side) for panel in panels for side in ENDS if end in (side, "both")]
-    titles = [f"{panel.title}: as {side}, {_mean(panel, side):.1f} zones on average" for panel, side in shown]
+    sides = [(panel, side) for panel in panels for side in ENDS if end in (side, "both")]
+    titles = [f"{panel.title}: as {side}, {_mean(panel, side):.1f} zones on average" for panel, side in sides]
     notes = ["The mean number of zones in the areas that the published trips of a zone start or end in; 1: not merged."]
-    made = new_map(frame, titles, "Zones that each zone was merged with", notes, confidential=False, columns=2)
-    values = [_of_zones_or_areas(panel, zones, merged_with(panel, side)) for panel, side in shown]
+    drawing = new_map(frame, titles, "Zones that each zone was merged with", notes, confidential=False, columns=2)
+    values = [_of_zones_or_areas(panel, zones, merged_with(panel, side)) for panel, side in sides]
     shade = layers.by_size("", "", np.concatenate(values))
     levels = VolumeScale(1.0, 10.0).colors.to_rgba(10 ** (np.arange(7) / 6))
     starts = np.cumsum([0, *map(len, values)])
-    for i, (panel, _) in enumerate(shown):
+    for i, (panel, _) in enumerate(sides):
         colors = [NOTHING if c < 0 else tuple(levels[c]) for c in shade.classes[starts[i] : starts[i + 1]].tolist()]
         place: Any = panel.flows if zones is None else zones
         rings = panel.flows.rings if zones is None else zone_rings(zones)
         order = np.argsort(-panel.flows.size, kind="stable") if zones is None else np.arange(len(zones))
         fill_areas(
-            made.panels[i], rings.take(order), place.lon[order], place.lat[order], frame, [colors[j] for j in order]
+            drawing.panels[i], rings.take(order), place.lon[order], place.lat[order], frame, [colors[j] for j in order]
         )
     used = sorted(set(shade.classes.tolist()) - {-1})
     listed = [(shade.labels[c], tuple(levels[c])) for c in used]
-    legend(made, [*listed, (NONE_PUBLISHED, NOTHING)], "zones in the area\nof a trip's end")
-    return made
+    legend(drawing, [*listed, (NONE_PUBLISHED, NOTHING)], "zones in the area\nof a trip's end")
+    return drawing
 
 
 def _mean(panel: FlowPanel, end: End) -> float:
@@ -319,13 +319,13 @@ def dense_matrix(panel: FlowPanel, position: dict[str, int]) -> Floats:
     for tiles in map(panel.tiles_of, range(len(flows.names))):
         at, count = np.unique(place[tiles] * m // n, return_counts=True)
         weights.append((at, count / len(tiles)))
-    found, known = np.zeros((m, m)), np.zeros((m, m), np.bool_)
+    trips, known = np.zeros((m, m)), np.zeros((m, m), np.bool_)
     for o, d, volume in zip(flows.origin.tolist(), flows.destination.tolist(), flows.volume.tolist(), strict=True):
         (rows, share_o), (columns, share_d) = weights[o], weights[d]
         block = np.ix_(rows, columns)
-        found[block] += volume * share_o[:, None] * share_d
+        trips[block] += volume * share_o[:, None] * share_d
         known[block] = True
-    return np.where(known, found / np.outer(per_cell, per_cell), np.nan)
+    return np.where(known, trips / np.outer(per_cell, per_cell), np.nan)
 
 
 def draw_matrix(panels: Sequence[FlowPanel], position: dict[str, int], by_tree: bool) -> Drawing:
@@ -343,14 +343,14 @@ def draw_matrix(panels: Sequence[FlowPanel], position: dict[str, int], by_tree: 
     ]
     if m < n:
         notes.append(f"A row or column has {n / m:.1f} tiles on average.")
-    made = new_drawing(
+    drawing = new_drawing(
         [panel.title for panel in panels], f"Trips between {n:,} tiles", notes,
         confidential=any(panel.confidential for panel in panels), size=(side, side),
     )  # fmt: skip
-    for axis, matrix in zip(made.panels, values, strict=True):
+    for axis, matrix in zip(drawing.panels, values, strict=True):
         shades = scale.colors.to_rgba(np.ma.masked_invalid(matrix))
         axis.imshow(shades, extent=(0, n, n, 0), interpolation="nearest", aspect="equal")
         axis.set_xlabel("destination tile", fontsize=8, color=MUTED)
         axis.set_ylabel("origin tile", fontsize=8, color=MUTED)
-    color_bar(made, scale, "trips per pair of tiles")
-    return made
+    color_bar(drawing, scale, "trips per pair of tiles")
+    return drawing

@@ -1,4 +1,4 @@
-"""List the kinds of pictures: their parameters, what they are drawn from, and their examples."""
+"""The kinds of pictures: their parameters, their data, and examples."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ KINDS: dict[str, PlotKind] = {
         ),
         PlotKind(
             "profiles", "Trips of areas by time step.",
-            "Draw the trips that leave and reach areas by time step. What was not published is a gap, and not 0.",
+            "Draw the trips that leave and reach areas by time step. Unpublished values are gaps, not zeros.",
             ProfileParams, "flows", "required", "no", zones="no",
             examples=("plot profiles out/ --zone r3c3 --zone r3c4 -o profiles.png",),
         ),

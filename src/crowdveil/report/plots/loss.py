@@ -106,10 +106,10 @@ def draw_loss(axes: Sequence[LossAxis], heading: str, notes: Sequence[str], *, c
     bars = max(len(axis.bars) for axis in axes)
     titles = [axis.title for axis in axes]
     size = 4.6, 0.3 + 0.2 * bars
-    made = new_drawing(titles, heading, notes, confidential=confidential, size=size, columns=columns)
-    for panel, axis in zip(made.panels, axes, strict=True):
+    drawing = new_drawing(titles, heading, notes, confidential=confidential, size=size, columns=columns)
+    for panel, axis in zip(drawing.panels, axes, strict=True):
         _draw_axis(panel, axis, bars)
-    return made
+    return drawing
 
 
 def _draw_axis(panel: Any, axis: LossAxis, bars: int) -> None:

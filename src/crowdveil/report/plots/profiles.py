@@ -1,4 +1,4 @@
-"""Draw trips that leave and reach areas of a release, by time step; what was not published is a gap."""
+"""Draw the trips that leave and reach areas of a release by time step, with gaps for unpublished values."""
 
 from __future__ import annotations
 

@@ -61,15 +61,15 @@ def draw_heat_map(panels: Sequence[TrajectoryPanel], zoom: tuple[float, ...] | N
     scale, side = VolumeScale.of(*counts), max(frame.width, frame.height)
     meters = side / CELLS * frame.meters
     wide = f"{meters / 1000:.1f} km" if meters >= 1000 else f"{meters:.0f} m"
-    made = _map(panels, frame, "Trajectories by square cell", f"A cell is {wide} wide.")
-    for axis, values in zip(made.panels, counts, strict=True):
+    drawing = _map(panels, frame, "Trajectories by square cell", f"A cell is {wide} wide.")
+    for axis, values in zip(drawing.panels, counts, strict=True):
         shades = scale.colors.to_rgba(values)
         shades[values == 0] = (1, 1, 1, 0)
         limits = axis.get_xlim(), axis.get_ylim()
         axis.imshow(shades, extent=(0, side, side, 0), interpolation="nearest")
         axis.set(xlim=limits[0], ylim=limits[1])
-    color_bar(made, scale, "trajectories with a point in the cell")
-    return made
+    color_bar(drawing, scale, "trajectories with a point in the cell")
+    return drawing
 
 
 def distinct_paths(picture: TrajectoryPicture) -> list[tuple[Floats, Floats, int]]:
@@ -83,11 +83,11 @@ def draw_paths(panels: Sequence[TrajectoryPanel], zoom: tuple[float, ...] | None
     from matplotlib.collections import LineCollection
 
     frame = common_frame(panels, zoom)
-    found = [sorted(distinct_paths(panel.picture), key=lambda path: path[2]) for panel in panels]
-    scale = VolumeScale.of(*([n for *_, n in paths] for paths in found))
+    paths_by_panel = [sorted(distinct_paths(panel.picture), key=lambda path: path[2]) for panel in panels]
+    scale = VolumeScale.of(*([n for *_, n in paths] for paths in paths_by_panel))
     note = "Dots are points, with straight lines between them; a path may be many trajectories."
-    made = _map(panels, frame, "Paths of trajectories", note)
-    for axis, paths in zip(made.panels, found, strict=True):
+    drawing = _map(panels, frame, "Paths of trajectories", note)
+    for axis, paths in zip(drawing.panels, paths_by_panel, strict=True):
         lines = [np.column_stack(frame.to_cells(lon, lat)) for lon, lat, _ in paths]
         trajectories = np.array([n for *_, n in paths])
         colors, alpha = scale.colors.to_rgba(trajectories), 0.55 if len(lines) > 500 else 0.8
@@ -100,5 +100,5 @@ def draw_paths(panels: Sequence[TrajectoryPanel], zoom: tuple[float, ...] | None
             np.repeat(colors, [len(line) for line in lines], 0),
         )
         axis.scatter(*points.T, c=of_point, s=2.5, alpha=alpha, linewidths=0, rasterized=True)
-    color_bar(made, scale, "trajectories on the same path")
-    return made
+    color_bar(drawing, scale, "trajectories on the same path")
+    return drawing

@@ -48,17 +48,17 @@ def draw_tree(tree: Hierarchy, zones: Zones, groups: int) -> Drawing:
     notes = [
         "A node is as high as the number of zones below it. Areas of a release are nodes: they are split or kept whole."
     ]
-    made = new_drawing(titles, "Tree over the zones", notes, confidential=False, size=(5.2, 4.6))
-    _dendrogram(made.panels[0], tree, color_of, [str(name) for name in zones.ids])
+    drawing = new_drawing(titles, "Tree over the zones", notes, confidential=False, size=(5.2, 4.6))
+    _dendrogram(drawing.panels[0], tree, color_of, [str(name) for name in zones.ids])
     if zones.located:
         frame = common_frame([], zones, None)
-        show_frame(made.panels[1], frame)
+        show_frame(drawing.panels[1], frame)
         colors: list[str] = [EDGE] * len(zones)
         for node, color in color_of.items():
             for tile in tree.node_tiles(node).tolist():
                 colors[tile] = color
-        fill_areas(made.panels[1], zone_rings(zones), zones.lon, zones.lat, frame, colors)
-    return made
+        fill_areas(drawing.panels[1], zone_rings(zones), zones.lon, zones.lat, frame, colors)
+    return drawing
 
 
 def _dendrogram(axis: Any, tree: Hierarchy, color_of: dict[int, str], names: Sequence[str]) -> None:

@@ -159,14 +159,14 @@ def _postgres(url: str) -> sa.Engine:
     except ImportError:
         raise MissingExtraError("psycopg", "postgres", "PostgreSQL") from None
     try:
-        made = sa.make_url(url).set(drivername="postgresql+psycopg")
+        address = sa.make_url(url).set(drivername="postgresql+psycopg")
     except (sa.exc.ArgumentError, ValueError):
         raise ParameterError(
             Option("database_url"), "Expected postgresql://USER@HOST/NAME, got another address."
         ) from None
     # `pool_pre_ping` notices a server that was restarted before a statement fails.
     return sa.create_engine(
-        made, connect_args={"connect_timeout": 10}, pool_size=8, max_overflow=-1, pool_pre_ping=True
+        address, connect_args={"connect_timeout": 10}, pool_size=8, max_overflow=-1, pool_pre_ping=True
     )  # fmt: skip
 
 

@@ -95,12 +95,12 @@ class Files:
                 self.keep_result(job.id, job.result["lease"])
 
 
-def safe_name(given: str, field: str, endings: tuple[str, ...], taken: tuple[str, ...] = ()) -> str | None:
+def safe_name(name: str, field: str, endings: tuple[str, ...], taken: tuple[str, ...] = ()) -> str | None:
     """Return a name for an uploaded file: its own if that is plain, otherwise one after its field.
 
     None if its ending is not allowed. No two files get the same name.
     """
-    base = unicodedata.normalize("NFC", given.replace("\\", "/").rsplit("/", 1)[-1])
+    base = unicodedata.normalize("NFC", name.replace("\\", "/").rsplit("/", 1)[-1])
     ending = next((e for e in endings if base.lower().endswith(e)), None)
     if ending is None:
         return None

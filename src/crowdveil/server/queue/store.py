@@ -139,18 +139,18 @@ class Store:
 
     def get(self, job: str, owner: str | None = None) -> QueuedJob | None:
         """Return a job; with an owner, only if the job is theirs."""
-        found = sa.select(jobs).where(jobs.c.id == job)
-        rows = self.db.do(found if owner is None else found.where(jobs.c.owner == owner))
+        query = sa.select(jobs).where(jobs.c.id == job)
+        rows = self.db.do(query if owner is None else query.where(jobs.c.owner == owner))
         return QueuedJob.of(rows[0]) if rows else None
 
     def of_owner(self, owner: str, limit: int = 100, before: str | None = None) -> list[QueuedJob]:
         """Return the newest jobs of an owner, or those before one of them."""
-        found = sa.select(jobs).where(jobs.c.owner == owner)
+        query = sa.select(jobs).where(jobs.c.owner == owner)
         if before is not None:
             at = jobs.alias("at")
             place = sa.select(at.c.place).where(at.c.id == before, at.c.owner == owner).scalar_subquery()
-            found = found.where(jobs.c.place < place)
-        return [QueuedJob.of(row) for row in self.db.do(found.order_by(jobs.c.place.desc()).limit(limit))]
+            query = query.where(jobs.c.place < place)
+        return [QueuedJob.of(row) for row in self.db.do(query.order_by(jobs.c.place.desc()).limit(limit))]
 
     def cancel(self, job: str, owner: str, by: str = "") -> QueuedJob | None:
         """Cancel a job, or remove the result of a finished one; return None if the job is another owner's."""
@@ -173,8 +173,8 @@ class Store:
         """
         open_ = jobs.c.review == "awaiting"
         waits = sa.or_(open_, jobs.c.review.is_(None)) if all_done else open_
-        found = sa.select(jobs).where(jobs.c.state == "done", jobs.c.owner != other_than, waits)
-        return [QueuedJob.of(row) for row in self.db.do(found.order_by(jobs.c.place).limit(limit))]
+        query = sa.select(jobs).where(jobs.c.state == "done", jobs.c.owner != other_than, waits)
+        return [QueuedJob.of(row) for row in self.db.do(query.order_by(jobs.c.place).limit(limit))]
 
     def decide(self, job: str, reviewer: str, owner: str, *, approved: bool, comment: str) -> bool:
         """Record a review; return False if the result is gone, was decided before, or is the reviewer's own."""
@@ -253,8 +253,8 @@ class Store:
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the number of jobs of each kind and state."""
-        found = sa.select(jobs.c.kind, jobs.c.state, sa.func.count().label("n")).group_by(jobs.c.kind, jobs.c.state)
-        return {(row["kind"], row["state"]): row["n"] for row in self.db.do(found)}
+        query = sa.select(jobs.c.kind, jobs.c.state, sa.func.count().label("n")).group_by(jobs.c.kind, jobs.c.state)
+        return {(row["kind"], row["state"]): row["n"] for row in self.db.do(query)}
 
     def queue_age(self) -> float:
         """Return the waiting time of the oldest queued job in seconds; 0 if none waits."""
@@ -284,10 +284,10 @@ class Store:
 def _json_object(text: str | None) -> dict[str, Any] | None:
     """Return a JSON object from a row, or None if it is missing or broken."""
     try:
-        found = json.loads(text or "null")
+        value = json.loads(text or "null")
     except ValueError:
         return None
-    return sendable(found) if isinstance(found, dict) else None
+    return sendable(value) if isinstance(value, dict) else None
 
 
 def _next_job() -> sa.Select[Any]:

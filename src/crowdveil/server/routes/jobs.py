@@ -147,10 +147,10 @@ def delete_job(service: OpenService, who: Sender, job_id: JobId) -> JobView:
 
 def own_job(service: Service, who: Caller, job: str) -> QueuedJob:
     """Return a job of the caller."""
-    found = service.store.get(job, who.id) if ID.fullmatch(job) else None
-    if found is None:
+    own = service.store.get(job, who.id) if ID.fullmatch(job) else None
+    if own is None:
         raise no_job()
-    return found
+    return own
 
 
 def no_job() -> ApiError:

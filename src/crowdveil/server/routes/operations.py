@@ -144,14 +144,14 @@ class Observe:
         route, method = _route(scope), scope["method"] if scope["method"] in METHODS else "other"
         self.metrics.requests.labels(method, route, str(status)).inc()
         self.metrics.request_seconds.labels(route).observe(seconds)
-        found = {
+        fields = {
             "code": scope.get("crowdveil.code"),
             "caller": scope.get("crowdveil.caller"),
             "job": scope.get("path_params", {}).get("job_id"),
         }
         logs.say(
             "request", f"{method} {route} {status}", request=request_id, method=method, route=route, status=status,
-            ms=round(seconds * 1000, 1), **{name: value for name, value in found.items() if value},
+            ms=round(seconds * 1000, 1), **{name: value for name, value in fields.items() if value},
         )  # fmt: skip
 
 

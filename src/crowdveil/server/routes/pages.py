@@ -122,8 +122,8 @@ def _range(schema: dict[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = next(
         (s for s in schema.get("anyOf", [schema]) if s.get("type") in ("integer", "number")), {}
     )
-    found = {
+    bounds = {
         "least": plain.get("minimum", plain.get("exclusiveMinimum")),
         "most": plain.get("maximum", plain.get("exclusiveMaximum")),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in bounds.items() if value is not None}

@@ -49,10 +49,10 @@ async def preview(request: Request, service: OpenService, who: Sender) -> Previe
         await run_in_threadpool(check_files, form, folder, limits.upload_bytes)
         bounds = Bounds(min(service.memory_bytes, MEMORY_MOST), limits.upload_bytes * 8)
         async with service.previews:
-            seen = await run_in_threadpool(
+            result = await run_in_threadpool(
                 _inspected, inspection, folder, bounds, min(limits.max_seconds, SECONDS_MOST)
             )
-    return PreviewView.model_validate(seen | {"part": inspection["part"]})
+    return PreviewView.model_validate(result | {"part": inspection["part"]})
 
 
 def _inspected(request: dict[str, Any], folder: Path, bounds: Bounds, seconds: float) -> dict[str, Any]:
@@ -67,8 +67,8 @@ def _inspected(request: dict[str, Any], folder: Path, bounds: Bounds, seconds: f
     if "error" in answer:
         code = answer["error"]["code"]
         raise ApiError(500 if code in ("fault", "no_sandbox") else 422, code, text_of(answer["error"]["parts"]))
-    seen: dict[str, Any] = answer["result"]
-    return seen
+    result: dict[str, Any] = answer["result"]
+    return result
 
 
 def _request(form: Form, limits: dict[str, Any]) -> dict[str, Any]:

@@ -77,21 +77,21 @@ async def decide(request: Request, service: OpenService, who: Reviewer, job_id: 
 
 def _reviewable(service: Service, who: Caller, job: str) -> QueuedJob:
     """Return a finished job that needs or had a review and is not the reviewer's own."""
-    found = service.store.get(job)
-    if found is None or found.state != "done" or not (found.review or awaits_review(service, found)):
+    result = service.store.get(job)
+    if result is None or result.state != "done" or not (result.review or awaits_review(service, result)):
         raise no_job()
-    if found.owner == who.id:
+    if result.owner == who.id:
         raise ApiError(403, "own_job", "another token than the submitter's must review a result.")
-    return found
+    return result
 
 
 def _review_view(service: Service, job: QueuedJob) -> dict[str, Any]:
     """Return a job as a reviewer sees it: without parameters, which may hold a secret."""
-    seen = job_view(service, job).model_dump()
+    view = job_view(service, job).model_dump()
     kept = ["id", "kind", "name", "ended_at", "expires_at", "result", "review"]
     if job.kind != "anonymize":
         kept.append("summary")
-    return {name: seen[name] for name in kept} | {"submitter": service.tokens.name_of(job.owner)}
+    return {name: view[name] for name in kept} | {"submitter": service.tokens.name_of(job.owner)}
 
 
 @router.get("/tokens", tags=["tokens"], summary="All tokens, without their secrets")

@@ -92,10 +92,10 @@ def remove_upload(service: OpenService, who: Sender, upload_id: UploadId) -> Non
 
 def _upload_of(service: Service, who: Caller, upload: object) -> Path:
     """Return the file of an upload of the caller; uploads of others answer 404."""
-    found = service.uploads.get(who.id, upload) if isinstance(upload, str) else None
-    if found is None:
+    file = service.uploads.get(who.id, upload) if isinstance(upload, str) else None
+    if file is None:
         raise ApiError(404, "not_found", "The upload does not exist, or it expired. Send the file again.")
-    return found
+    return file
 
 
 def declared_size(request: Request, most: int) -> int:

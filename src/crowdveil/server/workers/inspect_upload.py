@@ -239,14 +239,14 @@ def parsed_times(column: Any, values: dict[str, Any]) -> list[dict[str, str | No
 
     The format is guessed from all values; the first ones that are not empty are shown.
     """
-    shown = [i for i, value in enumerate(column.to_pylist()) if value not in (None, "")][:VALUES_SHOWN]
-    texts = [str(column[i].as_py()) for i in shown]
+    rows = [i for i, value in enumerate(column.to_pylist()) if value not in (None, "")][:VALUES_SHOWN]
+    texts = [str(column[i].as_py()) for i in rows]
     try:
         read = read_seconds(column, "time", TimeForm(values.get("time_format")))
         zone = ZoneInfo(str(values.get("tz") or "UTC"))
-        local = [None if read.bad[i] else _local(int(read.values[i]), zone if read.instants else None) for i in shown]
+        local = [None if read.bad[i] else _local(int(read.values[i]), zone if read.instants else None) for i in rows]
     except (CrowdveilError, OSError, ValueError, pa.ArrowInvalid):  # the reader of the whole file reports the error
-        local = [None] * len(shown)
+        local = [None] * len(rows)
     return [{"text": text, "read": moment} for text, moment in zip(texts, local, strict=True)]
 
 

@@ -65,15 +65,15 @@ def _opened(uploads: dict[str, str], limits: dict[str, Any]) -> dict[str, str]:
 
 
 def _packed(out: Path, run: Path, outcome: Outcome, archive: str, *, packed: bool) -> dict[str, Any]:
-    made = sorted(p for p in out.iterdir() if p.is_file())
-    if packed or len(made) != 1:
+    files = sorted(p for p in out.iterdir() if p.is_file())
+    if packed or len(files) != 1:
         result = run / archive
         pack(out, result)
-        for path in made:
+        for path in files:
             path.unlink()
     else:
-        result = run / made[0].name
-        shutil.move(made[0], result)  # the first version of Landlock lets nothing be renamed into another folder
+        result = run / files[0].name
+        shutil.move(files[0], result)  # the first version of Landlock lets nothing be renamed into another folder
     out.rmdir()
     summary = {"notes": outcome.notes.sentences(), "lines": outcome.lines}
     (run / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")

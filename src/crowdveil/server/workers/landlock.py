@@ -71,13 +71,13 @@ def restrict(read: Iterable[Path], write: Iterable[Path]) -> None:
     Paths that do not exist are left out.
     """
     _prctl(_NO_NEW_PRIVS, 1)
-    known = _version()
-    if known < 1:
+    version = _version()
+    if version < 1:
         raise OSError("no Landlock")
-    files = _ALL_V1 | (_REFER if known >= 2 else 0) | (_TRUNCATE if known >= 3 else 0)
-    files |= _IOCTL_DEV if known >= 5 else 0
-    ruleset = _Ruleset(files, _NET if known >= 4 else 0, _SCOPES if known >= 6 else 0)
-    size = 8 if known < 4 else 16 if known < 6 else 24
+    files = _ALL_V1 | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
+    files |= _IOCTL_DEV if version >= 5 else 0
+    ruleset = _Ruleset(files, _NET if version >= 4 else 0, _SCOPES if version >= 6 else 0)
+    size = 8 if version < 4 else 16 if version < 6 else 24
     handle = _checked(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     # It stays open, since the kernel could otherwise drop the entry of the rule and make another.
     os.open("/proc/self/", os.O_PATH | os.O_CLOEXEC)

@@ -102,10 +102,10 @@ def confinement() -> str | None:
 
 def check_confinement(*, local: bool) -> str | None:
     """Return a warning if confinement is weak; raise if there is none and other machines can reach the service."""
-    found = confinement()
-    if found is None and not local:
+    confined_by = confinement()
+    if confined_by is None and not local:
         raise ParameterError(Option("host"), f"{NEITHER} Until then, listen on 127.0.0.1.")
-    return {BUBBLEWRAP: None, LANDLOCK: LEFT_OPEN, None: NEITHER}[found]
+    return {BUBBLEWRAP: None, LANDLOCK: LEFT_OPEN, None: NEITHER}[confined_by]
 
 
 def start(
@@ -178,10 +178,10 @@ def read_object(path: Path) -> dict[str, Any] | None:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return None
             content = file.read(ANSWER_MOST + 1)
-        found = json.loads(content) if len(content) <= ANSWER_MOST else None
+        value = json.loads(content) if len(content) <= ANSWER_MOST else None
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _bubblewrap(readable: Iterable[Path], writable: Iterable[Path]) -> list[str]:
@@ -195,11 +195,11 @@ def _bubblewrap(readable: Iterable[Path], writable: Iterable[Path]) -> list[str]
 def _readable(own: Iterable[Path]) -> list[Path]:
     """Return the folders of Python, its packages and the system's libraries, except those around one of the `own` folders."""
     paths, folders = sysconfig.get_paths(), list(own)
-    found = [Path(path) for path in (*_SYSTEM, *sys.path, sys.executable) if path and Path(path).is_absolute()]
+    candidates = [Path(path) for path in (*_SYSTEM, *sys.path, sys.executable) if path and Path(path).is_absolute()]
     for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:
-        found += [Path(prefix) / part for part in ("bin", "lib", "lib64", "share", "pyvenv.cfg")]
-    found += [Path(paths[kind]) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
-    every = dict.fromkeys(one for path in found for one in (path, path.resolve()) if path.exists())
+        candidates += [Path(prefix) / part for part in ("bin", "lib", "lib64", "share", "pyvenv.cfg")]
+    candidates += [Path(paths[kind]) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
+    every = dict.fromkeys(one for path in candidates for one in (path, path.resolve()) if path.exists())
     outer = sorted(
         path for path in every if path != Path("/") and not any(f.is_relative_to(path.resolve()) for f in folders)
     )

@@ -54,10 +54,10 @@ def checked_answer(answer: dict[str, Any] | None) -> dict[str, Any] | None:
     return {"result": {n: result[n] for n in ("name", "sha256", "media_type", "bytes")}}
 
 
-def checked_progress(found: dict[str, Any] | None) -> tuple[str, int, int]:
+def checked_progress(report: dict[str, Any] | None) -> tuple[str, int, int]:
     """Return stage, done and total of a progress report, which a hostile process may have written."""
-    found = found or {}
-    stage, numbers = found.get("stage", "starting"), (found.get("done"), found.get("total"))
+    report = report or {}
+    stage, numbers = report.get("stage", "starting"), (report.get("done"), report.get("total"))
     done, total = (n if isinstance(n, int) and 0 <= n < _LARGEST else 0 for n in numbers)
     return str(stage)[:64], done, total
 
@@ -200,8 +200,8 @@ class Worker:
 
     def _remove_if(self, state: str, job: QueuedJob) -> None:
         """Remove the files of a job if it is in the given state."""
-        found = self.store.get(job.id)
-        if found is not None and found.state == state:
+        current = self.store.get(job.id)
+        if current is not None and current.state == state:
             self.files.remove(job.id)
 
     def _failed(self, job: QueuedJob, code: str, message: str | Text) -> None:
@@ -212,7 +212,7 @@ class Worker:
 def _is_whole(run: Path, result: dict[str, Any]) -> bool:
     """Check that the reported result and its summary are regular files of this run."""
     try:
-        made = [os.lstat(run / name) for name in (result["name"], SUMMARY)]
+        files = [os.lstat(run / name) for name in (result["name"], SUMMARY)]
     except OSError:
         return False
-    return all(stat.S_ISREG(m.st_mode) and m.st_nlink == 1 for m in made) and made[0].st_size == result["bytes"]
+    return all(stat.S_ISREG(m.st_mode) and m.st_nlink == 1 for m in files) and files[0].st_size == result["bytes"]
