@@ -463,5 +463,5 @@ def _bounds(info: FieldInfo) -> str:
         for sign, text in words.items():
             bound = getattr(constraint, sign, None)
             if bound is not None and bound < 2**31:  # larger ones are limits of the machine
-                parts.append(f"{text} {bound:,}")
+                parts.append(f"{text} {bound:,.12g}")
     return ", ".join(parts)

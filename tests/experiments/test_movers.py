@@ -320,13 +320,13 @@ def test_two_nodes_are_enough() -> None:
 )  # fmt: skip
 def test_impossible_traffic_is_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
-        Traffic(**wrong)
+        Traffic.checked(wrong)
 
 
 def test_impossible_positions_are_refused(town: RoadNetwork) -> None:
     for wrong in ({"lon": 200.0}, {"lat": -91.0}, {"unit_m": 0.0}, {"step_s": 0}, {"start": "soon"}):
         with pytest.raises(ParameterError, match=next(iter(wrong))):
-            NetworkPlacement(**wrong)  # type: ignore[arg-type]
+            NetworkPlacement.checked(wrong)
     with pytest.raises(ParameterError, match="Give unit_m=, meters a unit"):
         make_movers(town, 1, placement=NetworkPlacement(unit_m=1000.0), seed=1)
     with pytest.raises(ParameterError, match="movers"):

@@ -303,13 +303,9 @@ def test_a_method_that_reckons_its_budget_wrong_publishes_nothing(
 def test_every_guarantee_is_listed_and_found_by_its_name() -> None:
     for module in pkgutil.iter_modules(guarantees.__path__):
         importlib.import_module(f"{guarantees.__name__}.{module.name}")
-    for name in guarantees.__all__:
-        assert getattr(guarantees, name).__name__ == name if name != "GUARANTEES" else guarantees.GUARANTEES
     kinds, every = [guarantees.Guarantee], set()
     while kinds:
         below = kinds.pop().__subclasses__()
         kinds += below
         every |= {kind for kind in below if "name" in vars(kind) and kind.__module__.startswith("crowdveil.")}
     assert set(guarantees.GUARANTEES) == every and len(every) == len(guarantees.GUARANTEES)
-    with pytest.raises(AttributeError, match="has no attribute 'Unknown'"):
-        getattr(guarantees, "Unknown")  # noqa: B009

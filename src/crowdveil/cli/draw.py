@@ -15,7 +15,7 @@ from crowdveil.cli.options import MAIN, GroupedCommand, options_of
 from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options
 from crowdveil.compat.mobidatalab.runfiles import task_of
 from crowdveil.engine.progress import progress_bar
-from crowdveil.errors import Option, ParameterError
+from crowdveil.errors import Option, ParameterError, as_command_line, render
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.written_release import REPORT_FILE
 from crowdveil.params import no_such_parameter
@@ -66,7 +66,7 @@ class VerbGroup(click.Group):
                 raise click.UsageError(
                     f"Expected a name before the input, got {cmd_name}. Write {command}.", ctx
                 ) from None
-            raise click.UsageError(str(error), ctx) from None
+            raise click.UsageError(render(error.text, as_command_line), ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; without a name before the input, the data choose one."""
@@ -205,7 +205,7 @@ def _words(metavar: str) -> str:
     return metavar.removesuffix("...").replace("_", " ").lower()
 
 
-def perform(verb: Verb, task: Task, server: RemoteTarget | None = None, *, as_json: bool = False) -> None:
+def perform(verb: Verb, task: Task, server: RemoteTarget | None, *, as_json: bool) -> None:
     """Run a task here or on a server, and print its outcome and the written files."""
     models = (*verb.options(task.name), *verb.local(task.name), *verb.remote(task.name))
     for option in task.values:

@@ -147,32 +147,6 @@ def _edit(
         click.echo(f"{trips_out}: {len(table):,} rows, not anonymized")
 
 
-_TRAFFIC: list[tuple[str, str, str]] = [
-    ("classes", "N", "Classes of movers, each half as fast as the one before."),
-    ("external-classes", "N", "Classes of external objects, which slow movers down around them."),
-    ("per-stamp", "N", "Movers that appear at each time stamp."),
-    ("external-per-stamp", "N", "External objects that appear at each time stamp."),
-    ("lifespan", "N", "Largest number of time stamps of a mover."),
-    ("speed", "X", "Divisor of the width and height of the network: the larger, the slower."),
-    ("report", "N", "Probability, in thousandths, to report the position at a time stamp."),
-]
-_PLACE: list[tuple[str, str, str]] = [
-    ("lon", "DEGREES", "Longitude of the middle of the network."),
-    ("lat", "DEGREES", "Latitude of the middle of the network."),
-    ("unit-m", "X", "Meters of one unit of the network."),
-    ("start", "TIME", "First time stamp, a date or a time in UTC."),
-    ("step-s", "N", "Seconds between time stamps."),
-]
-
-
-def _fields(of: Any, options: list[tuple[str, str, str]]) -> list[click.Parameter]:
-    """Return options for the fields of a data class, with its defaults."""
-    return [
-        click.Option([f"--{name}"], default=getattr(of, name.replace("-", "_")), show_default=True, metavar=metavar, help=text)
-        for name, metavar, text in options
-    ]  # fmt: skip
-
-
 @command.command(
     params=[
         click.Argument(["movers"], type=int),
@@ -180,11 +154,7 @@ def _fields(of: Any, options: list[tuple[str, str, str]]) -> list[click.Paramete
             ["--network"], nargs=2, metavar="NODES ROADS",
             help="Two files: `id x y` for each node, `id from to length` for each road. [a synthetic grid of streets]",
         ),
-        click.Option(
-            ["--length"], type=float, metavar="X",
-            help="Mean length of a trip, in units of the network. [0.4 × (width + height)]",
-        ),
-        *_fields(Traffic(), _TRAFFIC), *_fields(NetworkPlacement(), _PLACE), _SEED, _TABLE, _OVERWRITE,
+        *options_of(Traffic, NetworkPlacement), _SEED, _TABLE, _OVERWRITE,
     ]
 )  # fmt: skip
 def movers(
@@ -196,8 +166,7 @@ def movers(
     Example:
       crowdveil experiment movers 5000 --network vertices.txt edges.txt -o movers.parquet
     """
-    place = NetworkPlacement(**{field: values.pop(field) for field in ("lon", "lat", "unit_m", "start", "step_s")})
-    traffic = Traffic(**values)
+    place, traffic = (model.checked(given(model, values)) for model in (NetworkPlacement, Traffic))
     check_ending(Path(output))
     roads = street_grid(seed) if network is None else read_network(*network)
     if network is not None and roads.left_out:

@@ -89,7 +89,7 @@ def _option(row: Row) -> click.Option:
 
 
 def _default(row: Row) -> str:
-    """Return the default in words; "" where there is none to show."""
+    """Return the default in words; "" if there is none to show."""
     if row.default in (None, False, "", ()):
         return ""
     if row.default is True:

@@ -81,7 +81,7 @@ class Candidate:
         return release
 
 
-def kind_of(names: Sequence[str] | None, otherwise: type = Flows) -> type:
+def kind_of(names: Sequence[str] | None, otherwise: type) -> type:
     """Return the input type of the named methods, `otherwise` if none is named; raise if they differ."""
     if names is None:
         return otherwise

@@ -199,7 +199,7 @@ def recommend(tried: Sequence[tuple[int, float, float]]) -> tuple[int, float]:
 
 
 def budget_size(text: str | None) -> float:
-    """Return the share or the number of trips of a budget; 0 where there is none."""
+    """Return the share or the number of trips of a budget; 0 if there is none."""
     return 0.0 if text is None else float(text.removesuffix("trips").removesuffix("%"))
 
 

@@ -29,11 +29,11 @@ section 5.3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from pydantic import Field, field_validator
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
@@ -45,6 +45,7 @@ from crowdveil.kernels._jit import grow, kernel
 from crowdveil.model.arrays import Floats, Ints, Mask, row_slices
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import Trajectories
+from crowdveil.params import Params
 from crowdveil.synth.city import generators, wanted_between
 from crowdveil.synth.trajectories import TrajectoryRows, in_memory, stream_trajectories
 
@@ -69,45 +70,26 @@ LARGEST = 1 / 5
 """Width of the largest external objects, as a share of width + height."""
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """The movers and external objects on the roads; the defaults are the settings of the paper.
+class Traffic(Params):
+    """The movers and external objects on the roads; the defaults are the settings of the paper."""
 
-    Attributes
-    ----------
-    classes, external_classes
-        Numbers of classes of movers, and of external objects.
-    per_stamp, external_per_stamp
-        Numbers of movers and external objects that appear at each time-stamp.
-    lifespan
-        Largest number of time-stamps of a mover.
-    speed
-        The fastest class may go (width + height) / speed in a time-stamp, as far as roads allow: the larger, the slower.
-    report
-        Probability, in thousandths, that a mover reports its position at a time-stamp. The first and the last are always
-        reported.
-    length
-        Mean wanted distance, in the unit of the network; None for `LENGTH` of its width and height. Short routes turn out a
-        little longer, since roads are not straight, and very long ones shorter, since there are few.
-    """
-
-    classes: int = 6
-    external_classes: int = 3
-    per_stamp: int = 5
-    external_per_stamp: int = 3
-    lifespan: int = 1000
-    speed: float = 10.0
-    report: int = 1000
-    length: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, low, high in (
-            ("classes", 1, 50), ("external_classes", 0, 50), ("per_stamp", 1, 10**6), ("external_per_stamp", 0, 1000),
-            ("lifespan", 2, 10**6), ("speed", 1e-3, 1e6), ("report", 0, 1000),
-        ):  # fmt: skip
-            wanted_between(name, getattr(self, name), low, high)
-        if self.length is not None:
-            wanted_between("length", self.length, 1e-6, 1e9)
+    classes: int = Field(6, ge=1, le=50)
+    """Classes of movers, each half as fast as the one before."""
+    external_classes: int = Field(3, ge=0, le=50)
+    """Classes of external objects, which slow down the movers around them."""
+    per_stamp: int = Field(5, ge=1, le=10**6)
+    """Movers that appear at each time stamp."""
+    external_per_stamp: int = Field(3, ge=0, le=1000)
+    """External objects that appear at each time stamp."""
+    lifespan: int = Field(1000, ge=2, le=10**6)
+    """Largest number of time stamps of a mover."""
+    speed: float = Field(10.0, ge=1e-3, le=1e6)
+    """The fastest class may go (width + height) / speed in a time stamp, as far as roads allow: the larger, the slower."""
+    report: int = Field(1000, ge=0, le=1000)
+    """Probability, in thousandths, that a mover reports its position at a time stamp; the first and last are always reported."""
+    length: float | None = Field(None, ge=1e-6, le=1e9)
+    """Mean wanted distance of movers, in units of the network. Short routes turn out a little longer, since roads are not
+    straight, and very long ones shorter, since there are few. Default: 0.405 × (width + height)."""
 
     def speeds(self, network: RoadNetwork) -> Floats:
         """Return the largest distance of each class in a time-stamp."""
@@ -115,44 +97,33 @@ class Traffic:
         return np.asarray(np.minimum(fastest / 2.0 ** np.arange(self.classes), fastest * ROAD), np.float64)
 
 
-@dataclass(frozen=True)
-class NetworkPlacement:
-    """The position and time of a network.
+class NetworkPlacement(Params):
+    """The position and time of a network; by default in Oldenburg."""
 
-    Attributes
-    ----------
-    lon, lat
-        The middle of the network, degrees; by default Oldenburg.
-    unit_m
-        Meters of one unit of the network.
-    start
-        The first time-stamp, as a date or a time in UTC.
-    step_s
-        Seconds between time-stamps.
-    """
+    lon: float = Field(8.2146, ge=-180, le=180)
+    """Longitude of the middle of the network."""
+    lat: float = Field(53.1435, ge=-90, le=90)
+    """Latitude of the middle of the network."""
+    unit_m: float = Field(1.0, ge=1e-3, le=1e5)
+    """Length of one unit of the network."""
+    start: str = Field("2026-03-02", json_schema_extra={"metavar": "TIME"})
+    """First time stamp, a date or a time in UTC."""
+    step_s: int = Field(1, ge=1, le=86_400)
+    """Time between time stamps."""
 
-    lon: float = 8.2146
-    lat: float = 53.1435
-    unit_m: float = 1.0
-    start: str = "2026-03-02"
-    step_s: int = 1
-
-    def __post_init__(self) -> None:
-        wanted_between("lon", self.lon, -180.0, 180.0)
-        wanted_between("lat", self.lat, -90.0, 90.0)
-        wanted_between("unit_m", self.unit_m, 1e-3, 1e5)
-        wanted_between("step_s", self.step_s, 1, 86_400)
-        self.first_s  # noqa: B018  (raises if it is no time)
+    @field_validator("start")
+    @classmethod
+    def _is_time(cls, value: str) -> str:
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError("a date or a time such as 2026-03-02T08:00") from None
+        return value
 
     @property
     def first_s(self) -> int:
         """Return the first time-stamp in seconds since 1970."""
-        try:
-            when = datetime.fromisoformat(self.start)
-        except ValueError:
-            raise ParameterError(
-                f"start must be a date or a time such as 2026-03-02T08:00, but is {self.start!r}."
-            ) from None
+        when = datetime.fromisoformat(self.start)
         return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
 
     def to_degrees(self, network: RoadNetwork, x: Floats, y: Floats) -> tuple[Floats, Floats]:

@@ -8,30 +8,38 @@ from typing import Any
 from pydantic import ValidationError
 
 from crowdveil.errors import InputError
-from crowdveil.guarantees.base import Finding, Guarantee, Outcome
-from crowdveil.guarantees.budget import PeriodBudget, SuppressionBudget
-from crowdveil.guarantees.combinations import CombinationKAnonymity
-from crowdveil.guarantees.derived import SumsOfParent
-from crowdveil.guarantees.extent import GeneralizationLimit, MaxArea, MinTiles
-from crowdveil.guarantees.flows import DisjointFlows, FlowKAnonymity, WellFormedFlows
-from crowdveil.guarantees.k_delta import KDeltaAnonymity
-from crowdveil.guarantees.noise import DifferentialPrivacy
-from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
-from crowdveil.guarantees.sectors import (
-    DisjointSectors,
-    EveryLocationCounted,
-    SectorGuarantee,
-    SectorKAnonymity,
-    WellFormedSectors,
-)
-from crowdveil.guarantees.suppressed_trajectories import SuppressedSegments, SuppressedTrajectories
-from crowdveil.guarantees.swapping import NoOwnPoints, OriginalPoints, SharedTilePairs, SwappedTrajectories
-from crowdveil.guarantees.trajectories import (
-    LocationsOnTileCenters,
-    SegmentKAnonymity,
-    TrajectoryKAnonymity,
-    WellFormedTrajectories,
-)
+from crowdveil.guarantees.base import Finding as Finding
+from crowdveil.guarantees.base import Guarantee as Guarantee
+from crowdveil.guarantees.base import Outcome as Outcome
+from crowdveil.guarantees.budget import PeriodBudget as PeriodBudget
+from crowdveil.guarantees.budget import SuppressionBudget as SuppressionBudget
+from crowdveil.guarantees.combinations import CombinationKAnonymity as CombinationKAnonymity
+from crowdveil.guarantees.derived import SumsOfParent as SumsOfParent
+from crowdveil.guarantees.extent import GeneralizationLimit as GeneralizationLimit
+from crowdveil.guarantees.extent import MaxArea as MaxArea
+from crowdveil.guarantees.extent import MinTiles as MinTiles
+from crowdveil.guarantees.flows import DisjointFlows as DisjointFlows
+from crowdveil.guarantees.flows import FlowKAnonymity as FlowKAnonymity
+from crowdveil.guarantees.flows import WellFormedFlows as WellFormedFlows
+from crowdveil.guarantees.k_delta import KDeltaAnonymity as KDeltaAnonymity
+from crowdveil.guarantees.noise import DifferentialPrivacy as DifferentialPrivacy
+from crowdveil.guarantees.original import BoundedVolumes as BoundedVolumes
+from crowdveil.guarantees.original import TrueVolumes as TrueVolumes
+from crowdveil.guarantees.sectors import DisjointSectors as DisjointSectors
+from crowdveil.guarantees.sectors import EveryLocationCounted as EveryLocationCounted
+from crowdveil.guarantees.sectors import SectorGuarantee as SectorGuarantee
+from crowdveil.guarantees.sectors import SectorKAnonymity as SectorKAnonymity
+from crowdveil.guarantees.sectors import WellFormedSectors as WellFormedSectors
+from crowdveil.guarantees.suppressed_trajectories import SuppressedSegments as SuppressedSegments
+from crowdveil.guarantees.suppressed_trajectories import SuppressedTrajectories as SuppressedTrajectories
+from crowdveil.guarantees.swapping import NoOwnPoints as NoOwnPoints
+from crowdveil.guarantees.swapping import OriginalPoints as OriginalPoints
+from crowdveil.guarantees.swapping import SharedTilePairs as SharedTilePairs
+from crowdveil.guarantees.swapping import SwappedTrajectories as SwappedTrajectories
+from crowdveil.guarantees.trajectories import LocationsOnTileCenters as LocationsOnTileCenters
+from crowdveil.guarantees.trajectories import SegmentKAnonymity as SegmentKAnonymity
+from crowdveil.guarantees.trajectories import TrajectoryKAnonymity as TrajectoryKAnonymity
+from crowdveil.guarantees.trajectories import WellFormedTrajectories as WellFormedTrajectories
 
 GUARANTEES: tuple[type[Guarantee], ...] = (
     FlowKAnonymity, DisjointFlows, WellFormedFlows, SumsOfParent, DifferentialPrivacy, SuppressionBudget, PeriodBudget,
@@ -42,43 +50,6 @@ GUARANTEES: tuple[type[Guarantee], ...] = (
 )  # fmt: skip
 """All guarantees; a manifest names them."""
 _OF_NAME = {guarantee.name: guarantee for guarantee in GUARANTEES}
-
-__all__ = [
-    "GUARANTEES",
-    "BoundedVolumes",
-    "CombinationKAnonymity",
-    "DifferentialPrivacy",
-    "DisjointFlows",
-    "DisjointSectors",
-    "EveryLocationCounted",
-    "Finding",
-    "FlowKAnonymity",
-    "GeneralizationLimit",
-    "Guarantee",
-    "KDeltaAnonymity",
-    "LocationsOnTileCenters",
-    "MaxArea",
-    "MinTiles",
-    "NoOwnPoints",
-    "OriginalPoints",
-    "Outcome",
-    "PeriodBudget",
-    "SectorGuarantee",
-    "SectorKAnonymity",
-    "SegmentKAnonymity",
-    "SharedTilePairs",
-    "SumsOfParent",
-    "SuppressedSegments",
-    "SuppressedTrajectories",
-    "SuppressionBudget",
-    "SwappedTrajectories",
-    "TrajectoryKAnonymity",
-    "TrueVolumes",
-    "WellFormedFlows",
-    "WellFormedSectors",
-    "WellFormedTrajectories",
-    "guarantee_from_manifest",
-]
 
 
 def guarantee_from_manifest(name: str, parameters: Mapping[str, Any]) -> Guarantee:

@@ -35,8 +35,9 @@ class DifferentialPrivacy(Guarantee):
         subject = f"any one person is in the data or not{limits}" if limits else f"{trips} took place or not"
         where = "In each time step, whether" if self.period == "step" else "In all time steps together, whether"
         return (
-            f"{where} {subject} changes the chance of what is published by a factor of e^{self.epsilon:g} at most, for an "
-            "adversary without the seed of the noise. The zones, and the period from the first to the last time step, are public."
+            f"{where} {subject} changes the probability of any published result by a factor of at most e^{self.epsilon:g}, for "
+            "an adversary without the seed of the noise. The zones, and the period from the first to the last time step, are "
+            "public."
         )
 
     def what_was_done(self) -> str:

@@ -46,7 +46,7 @@ class _Side(NamedTuple):
 
 
 def rows_of_pairs(areas: tuple[Ints, Ints], tiles: int, steps: int, rows: Pairs, pairs: Pairs) -> tuple[Ints, Mask]:
-    """Return the row of each pair of tiles, -1 where there is none; and the time steps in which two rows have a pair in common.
+    """Return the row of each pair of tiles, -1 if there is none; and the time steps with a pair in two rows.
 
     In these time steps, the row of a pair is not defined.
 

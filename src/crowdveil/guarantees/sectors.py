@@ -113,7 +113,7 @@ class EveryLocationCounted(SectorGuarantee):
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
         return (
-            "Every location is in one sector or suppressed, and the number of suppressed locations is given only where it is 0 "
+            "Every location is in one sector or suppressed, and the number of suppressed locations is published only if it is 0 "
             f"or they are of at least {self.k:,} people or trajectories."
         )
 

@@ -105,7 +105,7 @@ def flow_candidate(
     written: WrittenRelease,
     about: Mapping[str, Any],
 ) -> Candidate:
-    """Return the candidate of a written release of flows; `about` has its k and k_unit, and epsilon where it has noise."""
+    """Return the candidate of a written release of flows; `about` has its k and k_unit, and epsilon if it has noise."""
     made = model_candidate(ledger, name, inputs, flows, load_flow_release(written, flows), about)
     rows, steps = places_in_table(written, flows)
     place = np.concatenate([rows, made.rows + steps, [-1]])  # the last is for records without a row

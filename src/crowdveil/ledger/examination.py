@@ -159,7 +159,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None = None) -> Examination:
+def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None) -> Examination:
     """Audit a candidate against all active entries that share records with it, directly or through others.
 
     A derived release needs no audit, since `SumsOfParent` checks that its rows are unions of rows of its parent. Subtraction

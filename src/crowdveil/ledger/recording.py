@@ -89,7 +89,7 @@ def retire(ledger: Ledger, number: int, reason: str) -> Entry:
     with ledger.locked():
         entry = find_entry(ledger, number)
         if not entry.active:
-            raise InputError(ledger.folder, f"entry {number} is {entry.state} already. Leave it as it is.")
+            raise InputError(ledger.folder, f"entry {number} is already {entry.state}, and later audits ignore it.")
         ledger.append("retired", {"entry": number, "reason": reason.strip()})
     return find_entry(ledger, number)
 

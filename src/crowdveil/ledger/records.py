@@ -49,7 +49,7 @@ def reader_over(
     return OdReader(source, found, names, options["tz"], form, ReadNotes(), crop, content=made)
 
 
-def flow_of_rows(flows: Flows, rows: pa.Table, fold: str | None = None) -> Ints:
+def flow_of_rows(flows: Flows, rows: pa.Table, fold: str | None) -> Ints:
     """Return the flow of each row, -1 if there is none; `fold` is the period by which the flows are folded."""
     n = len(flows.zones)
     step = np.zeros(len(rows), np.int64)

@@ -160,7 +160,7 @@ def refuse(name: str, examination: Examination) -> None:
     )
 
 
-def explain(ledger: Ledger, number: int | None = None) -> list[str]:
+def explain(ledger: Ledger, number: int | None) -> list[str]:
     """Explain the audit of an entry; without a number, that of the last refused release."""
     if number is not None:
         entry = find_entry(ledger, number)

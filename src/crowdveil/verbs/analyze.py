@@ -129,7 +129,7 @@ def analyze(
     analysis, notes = find_analysis(name), ReadNotes() if notes is None else notes
     if analysis.takes is Trajectories:
         if original is not None or plot is not None:
-            raise ParameterError(f"{name} has neither an original nor a plot of its own. Leave them out.")
+            raise ParameterError(f"{name} takes neither an original nor a plot. Leave them out.")
         return _of_trajectories(analysis, data, output, options, overwrite, ledger, notes, progress, stage)
     if ledger is not None:
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""The verbs whose jobs a server runs."""
+"""The verbs that servers run as jobs."""
 
 from __future__ import annotations
 
