@@ -12,7 +12,6 @@ Costs of large maps times volumes of large matrices do not fit into 64 bits: q·
 from __future__ import annotations
 
 import math
-from heapq import heapify, heappop
 
 import numpy as np
 
@@ -323,7 +322,7 @@ def spend_slack(
     boxes[:count] = published
     spent_before, saved_before = 0, 0
     while True:
-        queue, least = [(0.0, 0, 0) for _ in range(0)], rest  # an empty list of gain, box and entry
+        least = rest
         for entry in range(count):
             # A best split that can still be paid for is still the best: there are fewer to choose from.
             if entry >= before or (gain[entry] > 0 and lost[best[entry]] > rest):
@@ -335,17 +334,19 @@ def spend_slack(
                     if worth > gain[entry]:
                         gain[entry], best[entry] = worth, split
             if gain[entry] > 0:
-                queue.append((-gain[entry], boxes[entry], entry))
                 least = min(least, lost[best[entry]])
-        heapify(queue)
+        queue = np.flatnonzero(gain[:count] > 0)
+        queue = queue[np.argsort(boxes[queue], kind="mergesort")]
+        queue = queue[np.argsort(-gain[queue], kind="mergesort")]
         before = count
         spent, saved = 0, 0
-        while len(queue) > 0 and spent + least <= rest:  # otherwise nothing can be paid for any more
-            _, i, entry = heappop(queue)
-            split = best[entry]
+        for chosen in queue:
+            if spent + least > rest:
+                break  # nothing can be paid for any more
+            i, split = boxes[chosen], best[chosen]
             if lost[split] <= rest - spent:
                 choice[i] = split
-                gain[entry] = 0.0
+                gain[chosen] = 0.0
                 spent += lost[split]
                 saved += cost[i]
                 for e in range(link_offsets[split], link_offsets[split + 1]):
