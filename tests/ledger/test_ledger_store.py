@@ -108,7 +108,7 @@ def test_a_tampered_chain_is_seen(tmp_path: Path, change: str) -> None:
     else:
         lines.append(json.dumps(json.loads(lines[3]) | {"line": 5}))
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(InputError, match="not whole"):
+    with pytest.raises(InputError, match="is damaged"):
         verify_ledger(ledger)
 
 

@@ -229,7 +229,7 @@ def test_retired_and_withdrawn_entries_are_not_audited(
     release(trips, tmp_path / "day", "1d", ledger=ledger)
     states = [(row["entry"], row["state"]) for row in crowdveil.ledger_list(ledger).to_arrow().to_pylist()]
     assert states == [(1, "retired"), (2, "withdrawn"), (3, "published")]
-    with pytest.raises(InputError, match="retired already"):
+    with pytest.raises(InputError, match="already retired"):
         crowdveil.ledger_retire(ledger, 1, "again")
 
 
