@@ -229,7 +229,7 @@ def test_an_edited_derived_release_is_refused(tmp_path: Path, ledger: Path) -> N
     files = made.stated.files | {"data": FileEntry.of(path)}
     made.stated.model_copy(update={"files": files}).write(tmp_path / "days")
     (tmp_path / "hours").rename(tmp_path / "elsewhere")
-    with pytest.raises(GuaranteeViolatedError, match="not a sum of rows of entry 1"):
+    with pytest.raises(GuaranteeViolatedError, match="not sums of rows of entry 1"):
         crowdveil.ledger_add(ledger, tmp_path / "days")
 
 

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from crowdveil.errors import InputError
+from crowdveil.errors import InputError, counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge
 from crowdveil.io.written_release import MANIFEST_FILE, NO_TIME, WrittenRelease, file_hash, read_release
 
@@ -110,7 +110,7 @@ class SumsOfParent(Guarantee):
         """Return how many rows differ from the sums."""
         if counts["missing"]:
             return f"the release {self.parent} is not next to this one, or was changed; put it there to check the sums."
-        return f"{counts['rows']:,} rows compared with sums of the parent's rows, {counts['wrong']:,} differ."
+        return f"{counted(counts['rows'], 'row')} compared with sums of the parent's rows, {counts['wrong']:,} differ."
 
 
 def _added_up(keys: list[Key], written: WrittenRelease) -> tuple[Counter[Key], Counter[Key]]:

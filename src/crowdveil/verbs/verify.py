@@ -47,7 +47,9 @@ def _run(task: Task) -> Outcome:
     original, pairing = task.files.get("original"), task.files.get("pairing")
     for option in (*task.values, *(["pairing"] if pairing is not None else [])):
         if original is None:
-            raise ParameterError(Option(option), Text("Expected {original} with it, got none. Add the original."))
+            raise ParameterError(
+                Option(option), Text("Expected the original with this option, got none. Add {original}.")
+            )
     folder = task.files["folder"]
     checked, counts = releases.verified(Path(folder), original, task.of(EitherReading), pairing)
     hashes = "a GeoJSON alone has no hash to check" if Path(folder).is_file() else "files are as they were written"
