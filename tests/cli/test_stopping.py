@@ -94,6 +94,4 @@ def test_output_to_a_full_disk_is_one_sentence() -> None:
             check=False,
         )
     assert done.returncode == 2
-    assert done.stderr == (
-        "crowdveil: What is printed cannot be written: its disk is full. Free space, or send it elsewhere.\n"
-    )
+    assert done.stderr == "crowdveil: Cannot write the output: the disk is full. Free space, or redirect the output.\n"

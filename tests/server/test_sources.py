@@ -84,7 +84,7 @@ def test_a_token_uses_its_own_sources_alone(town: Town) -> None:
         ("carl", {"source": "buses"}, "not for this source"),
         ("bert", {}, "Name one of buses, trams"),
         ("bert", {"source": "../jobs"}, "not for this source"),
-        ("carl", {"keep_unchanged": True}, "has no source"),
+        ("carl", {"keep_unchanged": True}, "the token has none"),
     ):
         answer = post(town.tokens[who], JOBS, {"data": ("trips.csv", trips())}, BARE | parameters)
         assert answer.status_code == 422 and words in answer.json()["error"]["message"], answer.text
