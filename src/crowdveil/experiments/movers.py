@@ -1,13 +1,13 @@
 """Make movers on a road network, after Brinkhoff's generator of network-based moving objects (2002).
 
-At each time-stamp some movers appear. Each has a class with a maximum speed, takes the shortest route from one node to another,
-reports its position at every time-stamp, and disappears when it arrives or when its lifespan is over. External objects (a
-shower, an accident, a fair) appear too: rectangles that drift for ten time-stamps and slow down movers inside.
+At each time stamp some movers appear. Each has a class with a maximum speed, takes the shortest route from one node to another,
+reports its position at every time stamp, and disappears when it arrives or when its lifespan is over. External objects (a
+shower, an accident, a fair) appear too: rectangles that drift for ten time stamps and slow down movers inside.
 
 Notes
 -----
 - The classes are those of Brinkhoff's generator: "speed" divides, so that a mover of the fastest class may go (width + height
-  of the network) / speed in a time-stamp, and each class half as fast as the one before; every class has half as many movers as
+  of the network) / speed in a time stamp, and each class half as fast as the one before; every class has half as many movers as
   the one before, and the last two as many. External objects: the largest class is up to (width + height) / 5 wide, and each
   class before it half as wide and twice as frequent; they leave 64 %, 32 %, 16 %, and then always 8 % of the speed.
 - In the generator, roads have classes as well, which limit the speed of movers. Our files lack them, so there is one class of
@@ -15,7 +15,7 @@ Notes
   overlap, the slowest counts. Movers do not obstruct each other, and none turns round.
 - `ROAD` and `LENGTH` were chosen so that the settings of Ferreira Torres and Trujillo-Rasua (2016) on Oldenburg's roads give
   their results: 5,000 movers with 98 points each, on trajectories of 7,284 units. These settings are the defaults. The paper
-  does not give the period; 5 a time-stamp make 5,000 in 1,000 time-stamps. Here all movers continue to their goal.
+  does not give the period; 5 a time stamp make 5,000 in 1,000 time stamps. Here all movers continue to their goal.
 - Public copies of that network are scaled to 10,000 × 10,000, while the generator's own is about 23,600 × 26,900. With
   `length = 2600`, `speed = 25` and `unit_m = 2.52` trajectories have as many points and meters as on a map of its size.
 
@@ -65,7 +65,7 @@ STRAIGHT = 0.8
 PAIRS = 24
 """Pairs of nodes that a mover chooses from: the one nearest to its wanted distance."""
 LIFE = 10
-"""Lifespan of an external object, time-stamps."""
+"""Lifespan of an external object, time stamps."""
 LARGEST = 1 / 5
 """Width of the largest external objects, as a share of width + height."""
 
@@ -92,7 +92,7 @@ class Traffic(Params):
     straight, and very long ones shorter, since there are few. Default: 0.405 × (width + height)."""
 
     def speeds(self, network: RoadNetwork) -> Floats:
-        """Return the largest distance of each class in a time-stamp."""
+        """Return the largest distance of each class in a time stamp."""
         fastest = sum(network.extent) / self.speed
         return np.asarray(np.minimum(fastest / 2.0 ** np.arange(self.classes), fastest * ROAD), np.float64)
 
@@ -122,7 +122,7 @@ class NetworkPlacement(Params):
 
     @property
     def first_s(self) -> int:
-        """Return the first time-stamp in seconds since 1970."""
+        """Return the first time stamp in seconds since 1970."""
         when = datetime.fromisoformat(self.start)
         return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
 
@@ -212,7 +212,7 @@ def _chunk(
 def _moved(
     network: RoadNetwork, traffic: Traffic, speed: Floats, begin: Ints, goal: Ints, appears: Ints, events: Floats
 ) -> tuple[Floats, Floats, Ints]:
-    """Return the positions of movers at all their time-stamps, and their offsets; blocks of movers run on the engine."""
+    """Return the positions of movers at all their time stamps, and their offsets; blocks of movers run on the engine."""
     _, to, length = network.leaving
 
     def task(block: int) -> tuple[Floats, Floats, Ints]:
@@ -307,8 +307,8 @@ def _slowed(x: float, y: float, stamp: int, a_stamp: int, events: Floats, life: 
     """Return the share of its speed that external objects leave a mover: the least factor of those that it is in, 1 without
     one.
 
-    `a_stamp` objects appear at each time-stamp and stay for `life` of them. The columns of `events` are the middle of each,
-    how far it drifts in a time-stamp, half its width and its height, and its factor.
+    `a_stamp` objects appear at each time stamp and stay for `life` of them. The columns of `events` are the middle of each,
+    how far it drifts in a time stamp, half its width and its height, and its factor.
     """
     factor = 1.0
     for i in range(max(stamp - life + 1, 0) * a_stamp, min((stamp + 1) * a_stamp, len(events))):
@@ -335,10 +335,10 @@ def stamps_on_routes(
     events: Floats,
     life: int,
 ) -> tuple[Floats, Floats, Ints]:
-    """Return positions of movers on their routes at each time-stamp from the one at which each appears, and offsets of movers.
+    """Return positions of movers on their routes at each time stamp from the one at which each appears, and offsets of movers.
 
-    A mover stands at its first node, then goes on by its speed a time-stamp, less where external objects slow it down at the
-    beginning of the time-stamp. It is last seen at its goal, or when its lifespan is over.
+    A mover stands at its first node, then goes on by its speed a time stamp, less where external objects slow it down at the
+    beginning of the time stamp. It is last seen at its goal, or when its lifespan is over.
     """
     size, px, py = 0, np.empty(64 * len(begins) + 1), np.empty(64 * len(begins) + 1)
     ends = np.zeros(len(begins) + 1, np.int64)

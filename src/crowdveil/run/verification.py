@@ -190,7 +190,7 @@ OUT_OF_DATE_POINTS, OUT_OF_DATE_TIMES = 5, 1.5
 
 
 def warn_if_out_of_date(partition: Partition | None, cost: Mapping[str, Any], notes: ReadNotes) -> None:
-    """Add a warning if far more trips are suppressed than in the release that the areas are of."""
+    """Add a warning if far more trips are suppressed than in the release that the areas come from."""
     now, before = cost.get("suppressed_volume_percent"), getattr(partition, "suppressed_percent", None)
     if now is None or before is None:
         return

@@ -16,7 +16,7 @@ ERRORS: Described = {
         401: "The token is missing, unknown, revoked or expired.",
         403: "The request comes from another site, the token lacks a scope, or the result is not approved.",
         404: "It does not exist, or belongs to another user.",
-        409: "The job is not done yet, or the result was reviewed before.",
+        409: "The job is not done yet, or the result was already reviewed.",
         410: "The result was removed.",
         411: "The request has no Content-Length.",
         413: "The request is too large.",

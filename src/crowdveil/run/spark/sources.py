@@ -51,7 +51,7 @@ def check_supported(spec: RunSpec) -> None:
             raise ParameterError(Option(name), f"it is not available on Spark: {reason}.")
     if getattr(spec.reading, "min_tiles_of", None) == VISITED:
         raise ParameterError(
-            Option("min_tiles_of", VISITED), "visited tiles are found in all trips; run it on one machine."
+            Option("min_tiles_of", VISITED), "visited tiles depend on all trips. Run it on one machine."
         )
 
 

@@ -69,7 +69,7 @@ async def decide(request: Request, service: OpenService, who: Reviewer, job_id: 
     def decided() -> dict[str, Any]:
         job, approved = _reviewable(service, who, job_id), decision.decision == "approve"
         if not service.store.decide(job.id, who.who, who.id, approved=approved, comment=decision.comment):
-            raise ApiError(409, "decided", "the result was reviewed before, or it is gone.")
+            raise ApiError(409, "decided", "the result was already reviewed or removed.")
         return _review_view(service, service.store.get(job.id) or job)
 
     return await run_in_threadpool(decided)

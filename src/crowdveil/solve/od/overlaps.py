@@ -147,9 +147,7 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     if len(shapes) and np.all(np.isin(shapely.get_type_id(shapes), (0, 4))):
         return _points_in(shapes, zones)
     if np.any(~np.isin(shapely.get_type_id(shapes), (3, 6))):
-        raise InputError(
-            Text("some areas of the release have no outline. Give the zones that it was made with by {zones}.")
-        )
+        raise InputError(Text("some areas of the release have no outline. Give the zones of the release with {zones}."))
     targets = zones.outlines(np.arange(len(zones), dtype=np.int32))
     bounds = np.concatenate([shapely.bounds(shapes), shapely.bounds(targets)])
     plane = LocalProjection.around(bounds[:, [0, 2]].ravel(), bounds[:, [1, 3]].ravel())

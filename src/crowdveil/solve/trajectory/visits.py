@@ -51,7 +51,7 @@ def merged_tiles(zones: Zones, tile: Indices, level: Ints, least: int) -> Ints:
     if len(levels) * high * wide >= 2**63:
         raise InputError(
             Option("tile_size_m"),
-            "occupied are more tiles and levels of time than can be numbered. Choose larger tiles or a longer time interval.",
+            "the data occupy too many tiles and time intervals. Choose larger tiles or a longer time interval.",
         )
     place = (rank * high + zones.row[tile] + 1) * wide + zones.column[tile] + 1
     cell, of_point, n = np.unique(place, return_inverse=True, return_counts=True)
