@@ -71,6 +71,19 @@ def test_a_map_is_verified_from_its_files_and_with_the_original(made: Path) -> N
     assert others["sector-k-anonymity"] == "violated"
 
 
+def test_the_original_is_read_with_the_options_of_the_map(made: Path, tmp_path: Path) -> None:
+    """Files that a forged manifest names as zones are not opened."""
+    data = cabs()
+    odd = data.rename_columns([{"lon": "x", "lat": "y"}.get(name, name) for name in data.column_names])
+    crowdveil.quadtree_heatmap(odd, tmp_path / "map", lon="x", lat="y")
+    assert set(_outcomes(tmp_path / "map", odd).values()) == {"holds"}
+    _edit(
+        tmp_path / "map" / "manifest.json",
+        lambda manifest: manifest["input_options"].update(zones=str(made / "none.csv")),
+    )
+    assert set(_outcomes(tmp_path / "map", odd).values()) == {"holds"}
+
+
 def test_the_manifest_states_what_was_checked_and_no_suppressed_number(made: Path) -> None:
     text = (made / "map" / "manifest.json").read_text()
     manifest = json.loads(text)

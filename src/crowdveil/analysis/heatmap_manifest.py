@@ -38,10 +38,11 @@ def check_sectors(
 
 
 class HeatMapManifest(StatedFiles):
-    """The manifest of a heat map."""
+    """The manifest of a heat map; the input options are those that read its original again."""
 
     analysis: str
     parameters: dict[str, Any]
+    input_options: dict[str, Any] = Field(default_factory=dict)
 
 
 class _Open(BaseModel):
@@ -75,7 +76,9 @@ class SectorFile(_Open):
     features: list[_Sector]
 
 
-def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, checked: SectorFindings) -> None:
+def write_heatmap_manifest(
+    folder: Path, about: dict[str, Any], counts: str, checked: SectorFindings, input_options: dict[str, Any]
+) -> None:
     """Write the manifest of the heat map in a folder."""
     stated = [
         CheckedGuarantee(
@@ -91,6 +94,7 @@ def write_heatmap_manifest(folder: Path, about: dict[str, Any], counts: str, che
         crowdveil=__version__,
         analysis=about["analysis"],
         parameters=about["parameters"],
+        input_options=input_options,
         k_unit=counts,
         guarantees=stated,
         files={role: FileEntry.of(folder / name) for role, name in _FILES.items()},

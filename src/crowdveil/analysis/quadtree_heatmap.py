@@ -210,10 +210,11 @@ class HeatMap(Tabular):
         *,
         overwrite: bool = False,
         recorded: Recorded | None = None,
+        input_options: dict[str, Any] | None = None,
     ) -> None:
         """Write GeoJSON, PNG or HTML by the suffix, or all three and a manifest into a folder, atomically.
 
-        With `recorded` the folder is audited before it is put into place.
+        With `recorded` the folder is audited before it is put into place. The manifest states `input_options`.
         """
         path = Path(path)
         if _is_folder(path):
@@ -221,7 +222,7 @@ class HeatMap(Tabular):
                 written, checked = self._checked(folder / GEOJSON)
                 draw_sectors(written, folder / PNG)
                 write_page(written, folder / HTML)
-                write_heatmap_manifest(folder, self.about(), self.cut.k_unit, checked)
+                write_heatmap_manifest(folder, self.about(), self.cut.k_unit, checked, input_options or {})
                 if recorded is not None:
                     ledger.enter_context(recorded(folder, self.data))
             return

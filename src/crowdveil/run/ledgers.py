@@ -50,7 +50,7 @@ from crowdveil.model.release import FlowRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import FlowReading, TrajectoryReading, read
 from crowdveil.run import releases
-from crowdveil.run.manifest import original_input_options
+from crowdveil.run.manifest import map_input_options, original_input_options
 from crowdveil.run.stages import LedgerAudit, RunSpec
 from crowdveil.run.verification import DERIVED, check, stated_guarantees
 
@@ -197,7 +197,7 @@ def record_map(ledger: Ledger, output: Path, inputs: list[str]) -> Callable[[Pat
 
 def _made_by(manifest: Manifest | HeatMapManifest) -> MadeBy:
     if isinstance(manifest, HeatMapManifest):
-        return MadeBy(manifest.analysis, manifest.parameters, {})
+        return MadeBy(manifest.analysis, manifest.parameters, manifest.input_options)
     return MadeBy(manifest.method.name, manifest.method.parameters, manifest.input.options)
 
 
@@ -278,7 +278,8 @@ def _map_candidate(
         )
     if folder.is_file():
         raise InputError(folder, "Expected the folder of a heat map with its manifest. Write the map to a folder.")
-    data = read(Trajectories, original, TrajectoryReading.checked(reading), ReadNotes())
+    options = TrajectoryReading.checked(map_input_options(folder, reading))
+    data = read(Trajectories, original, options, ReadNotes())
     verify_heat_map(folder, data)
     manifest = read_map_manifest(folder)
     candidate = map_candidate(ledger, release_name(folder), data, read_sectors(folder / GEOJSON), input_files(original))

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from crowdveil.analysis.heatmap_manifest import read_map_manifest
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.manifest import (
@@ -165,6 +166,13 @@ def original_input_options(manifest: Manifest, given: dict[str, Any]) -> dict[st
             )
     options = {name: value for name, value in before.items() if name not in FILES} | {"tz": manifest.time_zone} | given
     return {name: value for name, value in options.items() if name not in NOT_OF_FLOWS}
+
+
+def map_input_options(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the input options of a heat map, to read its original; a GeoJSON alone states none."""
+    stated = read_map_manifest(folder).input_options if folder.is_dir() else {}
+    # A manifest may come from anyone: it must not choose which files of this machine are opened.
+    return {name: value for name, value in stated.items() if name not in FILES} | given
 
 
 def refuse_other_counts(manifest: Manifest, counts: str) -> None:

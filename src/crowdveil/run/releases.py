@@ -23,7 +23,7 @@ from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.reading import READINGS, TrajectoryReading, read
 from crowdveil.report.html import public_report
-from crowdveil.run.manifest import original_input_options, refuse_other_counts
+from crowdveil.run.manifest import map_input_options, original_input_options, refuse_other_counts
 from crowdveil.run.verification import check, stated_guarantees, validate_release_tables
 from crowdveil.version import __version__
 
@@ -54,8 +54,9 @@ def verified(
 ) -> tuple[list[tuple[Guarantee, Finding]], str]:
     """Verify a release as `verify` does; return what k counts too."""
     if is_heat_map(Path(folder)):
-        options = TrajectoryReading.checked(reading or {})
-        points = None if original is None else read(Trajectories, original, options, ReadNotes())
+        options = reading or {} if original is None else map_input_options(Path(folder), reading or {})
+        checked_options = TrajectoryReading.checked(options)
+        points = None if original is None else read(Trajectories, original, checked_options, ReadNotes())
         sectors, counts = verify_heat_map(Path(folder), points)
         return list(sectors), counts
     manifest, written = open_release(Path(folder))

@@ -28,7 +28,7 @@ from crowdveil.registry import all_analyses, find_analysis
 from crowdveil.report.plots.analyses import draw
 from crowdveil.run import releases
 from crowdveil.run.ledgers import record_map, refuse_inside
-from crowdveil.run.manifest import original_input_options
+from crowdveil.run.manifest import FILES, original_input_options
 from crowdveil.run.options import LedgerOptions
 from crowdveil.verbs.base import (
     ALL_FILES,
@@ -188,7 +188,8 @@ def _of_trajectories(
     found: Any = analysis.run(trajectories, params, progress)
     if output is not None:
         stage("writing")
-        found.write(output, progress, overwrite=overwrite, **recording)
+        input_options = reading.model_dump(mode="json", exclude_defaults=True, exclude={*FILES})
+        found.write(output, progress, overwrite=overwrite, input_options=input_options, **recording)
     return found
 
 

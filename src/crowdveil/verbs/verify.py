@@ -22,7 +22,7 @@ def verify(folder: str | Path | Result, original: Any = None, *, pairing: Any = 
 
     `folder` is the folder of a release or of a heat map, the GeoJSON of a heat map, or a result of `anonymize`.
     `original` is the data behind it: `Flows`, `Trajectories`, or a path, a table or a data frame, which is read with the options
-    in the manifest (of a heat map with `options`). `pairing`, the file that was kept with the release, has the original of each
+    in the manifest and in `options`. `pairing`, the file that was kept with the release, has the original of each
     published trajectory; without it, their people are not counted. Files, such as zones, must be named again in `options`.
 
     >>> crowdveil.verify("out", "trips.parquet", zones="zones.geojson").ok  # doctest: +SKIP
