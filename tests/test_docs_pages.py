@@ -123,7 +123,7 @@ def run(page: Path, folder: Path, tolerance: float = 0.0) -> None:
         if name:
             (folder / name).write_text(body)
         elif kind == "sh":
-            printed = shell(body, folder, code=2 if shown.startswith("crowdveil: ") else 0)
+            printed = shell(body, folder, code=2 if shown.startswith("crowdveil: ") and "exit code" not in shown else 0)
         elif kind == "python":
             with contextlib.chdir(folder):
                 printed = python(body, names)
