@@ -44,7 +44,17 @@ Reference = Option | Name | Path
 Naming = Callable[[Reference], str]
 
 
-class Text(tuple[str | Reference, ...]):
+@dataclass(frozen=True)
+class Subject:
+    """What a sentence is about, in front of it, as in "k: Expected …"."""
+
+    of: Reference
+
+
+Part = str | Reference | Subject
+
+
+class Text(tuple[Part, ...]):
     """A sentence as data: words and references.
 
     `Text("Allow {most:,} trips with {suppress}.", most=n)` is a template with fields. A field without a value is a
@@ -55,18 +65,18 @@ class Text(tuple[str | Reference, ...]):
 
     def __new__(cls, template: str, /, **fields: object) -> Text:
         """Fill in a template."""
-        parts: list[str | Reference] = []
+        parts: list[Part] = []
         for words, field, form, _ in Formatter().parse(template):
             parts.append(words)
             if field is not None:
                 value = fields.get(field, Option(field))
-                parts += _parts(value if isinstance(value, Reference | Text) else format(value, form or ""))
+                parts += _parts(value if isinstance(value, Reference | Subject | Text) else format(value, form or ""))
         return cls.of(parts)
 
     @classmethod
-    def of(cls, parts: Iterable[str | Reference]) -> Text:
+    def of(cls, parts: Iterable[Part]) -> Text:
         """Return the text with these parts."""
-        joined: list[str | Reference] = []
+        joined: list[Part] = []
         for part in parts:
             last = joined[-1] if joined else None
             if isinstance(part, str) and isinstance(last, str):
@@ -81,19 +91,13 @@ class Text(tuple[str | Reference, ...]):
 
     def __str__(self) -> str:
         """Return the sentence as Python says it."""
-        return "".join(
-            # A wrong argument is named without its sign: "k: Expected …", and not "k=: Expected …".
-            part.name
-            if isinstance(part, Option) and str(after).startswith(": ") and not part.value
-            else render([part], as_argument)
-            for part, after in zip(self, [*self[1:], ""], strict=True)
-        )
+        return render(self, as_argument)
 
     def shortened(self, most: int) -> Text:
         """Return at most `most` characters of the text, with "…" if it was longer. References are never cut."""
-        kept: list[str | Reference] = []
+        kept: list[Part] = []
         for part in self:
-            size = len(part if isinstance(part, str) else part.name)
+            size = len(render([part], as_field))
             if size > most:
                 return Text.of([*kept, part[:most] if isinstance(part, str) else "", "…"])
             kept.append(part)
@@ -101,13 +105,24 @@ class Text(tuple[str | Reference, ...]):
         return self
 
 
-def _parts(message: object) -> tuple[str | Reference, ...]:
-    return message if isinstance(message, Text) else (message if isinstance(message, Reference) else str(message),)
+def _parts(message: object) -> tuple[Part, ...]:
+    if isinstance(message, Text):
+        return message
+    return (message if isinstance(message, Reference | Subject) else str(message),)
 
 
-def render(text: str | Iterable[str | Reference], naming: Naming) -> str:
+def render(text: Iterable[Part], naming: Naming) -> str:
     """Return a text with its references named as `naming` says."""
-    return "".join(part if isinstance(part, str) else naming(part) for part in text)
+    return "".join(_rendered(part, naming) for part in text)
+
+
+def _rendered(part: Part, naming: Naming) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Subject):
+        return naming(part)
+    # Python names a wrong argument without its sign: "k: Expected …", and not "k=: Expected …".
+    return f"{part.of.name if naming is as_argument and isinstance(part.of, Option) else naming(part.of)}: "
 
 
 def as_argument(part: Reference) -> str:
@@ -154,17 +169,15 @@ class CrowdveilError(Exception):
 
     def __init__(self, *subjects_and_message: object) -> None:
         *subjects, message = subjects_and_message
-        parts: list[str | Reference] = []
-        for subject in subjects:
-            parts += [subject if isinstance(subject, Reference) else Name(str(subject)), ": "]
-        self._set(Text.of([*parts, *_parts(message)]))
+        named = [Subject(s if isinstance(s, Reference) else Name(str(s))) for s in subjects]
+        self._set(Text.of([*named, *_parts(message)]))
 
     def _set(self, text: Text) -> None:
         Exception.__init__(self, text)
         self.text, self.subject, self.reason = text, None, text
         match text:
-            case Option() | Name() | Path() as subject, str(after), *rest if after.startswith(": "):
-                self.subject, self.reason = subject, Text.of([after[2:], *rest])
+            case Subject(subject), *rest:
+                self.subject, self.reason = subject, Text.of(rest)
 
     @property
     def message(self) -> str:
@@ -184,7 +197,7 @@ class CrowdveilError(Exception):
 
     def about(self, subject: Reference) -> CrowdveilError:
         """Return the error with another subject."""
-        return type(self).from_text(Text("{subject}: {reason}", subject=subject, reason=self.reason))
+        return type(self).from_text(Text.of([Subject(subject), *self.reason]))
 
     def refers_to(self, name: str) -> bool:
         """Return whether the text refers to a parameter."""
@@ -279,7 +292,7 @@ ERRORS: dict[str, type[CrowdveilError]] = {
 def as_json(code: str, text: str | Text) -> dict[str, Any]:
     """Return an error for a form or a program: `message` is a sentence, `parts` separates its words from its references."""
     error = CrowdveilError.from_text(Text.of(_parts(text)))
-    subject = None if error.subject is None else _described(error.subject)
+    subject = None if error.subject is None else _described(Subject(error.subject))
     return {"code": code, "subject": subject, "message": error.message, "parts": parts_of(error.text)}
 
 
@@ -288,9 +301,9 @@ def from_json(error: Any) -> CrowdveilError:
     return ERRORS.get(str(error["code"]), ParameterError).from_text(text_of(error.get("parts") or [error["message"]]))
 
 
-def parts_of(text: str | Text) -> list[str | dict[str, str]]:
+def parts_of(text: str | Text) -> list[str | dict[str, Any]]:
     """Return a text as JSON; a path is named by its last part."""
-    return [_described(part) for part in _parts(text)]
+    return [part if isinstance(part, str) else _described(part) for part in _parts(text)]
 
 
 def text_of(parts: Iterable[Any]) -> Text:
@@ -298,15 +311,16 @@ def text_of(parts: Iterable[Any]) -> Text:
     return Text.of(part if isinstance(part, str) else _reference(part) for part in parts)
 
 
-def _described(part: str | Reference) -> str | dict[str, str]:
-    if isinstance(part, str):
-        return part
+def _described(part: Reference | Subject) -> dict[str, Any]:
+    if isinstance(part, Subject):
+        return _described(part.of) | {"subject": True}
     value = {"kind": "option", "value": part.value} if isinstance(part, Option) else {"kind": "name", "value": ""}
-    return value | {"name": part.name}
+    return {"subject": False, "name": part.name} | value
 
 
-def _reference(part: Any) -> Option | Name:
-    return Option(str(part["name"]), str(part["value"])) if part["kind"] == "option" else Name(str(part["name"]))
+def _reference(part: Any) -> Reference | Subject:
+    named = Option(str(part["name"]), str(part["value"])) if part["kind"] == "option" else Name(str(part["name"]))
+    return Subject(named) if part.get("subject") else named
 
 
 def internal_error(error: BaseException) -> str:

@@ -200,7 +200,8 @@ def test_problems_are_counted_and_the_sentence_is_the_readers(near: Within) -> N
     seen = looked(near, "trips.csv", bad, takes="flows", parameters={"time": "when"}).json()
     assert sum(p["rows"] for p in seen["problems"]) == 3 and seen["counts"]["trips"] == 21
     assert seen["error"]["message"].startswith("trips.csv: ") and "drop_invalid" in seen["error"]["message"]
-    assert {"kind": "option", "name": "drop_invalid", "value": ""} in seen["error"]["parts"]
+    drop = {"kind": "option", "name": "drop_invalid", "value": "", "subject": False}
+    assert drop in seen["error"]["parts"]
     strange = looked(near, "trips.csv", "a,b\n1,2\n").json()
     assert "Expected columns origin and destination" in strange["error"]["message"] and strange["roles"] == {}
     assert strange["looks_like"] is None and strange["columns"][0]["name"] == "a"

@@ -58,6 +58,8 @@ export interface ReferenceView {
   kind: "option" | "name";
   name: string;
   value: string;
+  /** Whether the sentence is about it, as in "k: Expected …". */
+  subject: boolean;
 }
 
 /** The file that a job made. */

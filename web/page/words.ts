@@ -47,11 +47,11 @@ export const spoken = (name: string): string => capital(name.replace(/[_-]/g, " 
 
 /** An error as one sentence: parameters have the labels of their fields, and files keep their names. */
 export function sentence({ parts }: Pick<ErrorView, "parts">): string {
-  const [first, ...rest] = parts, quoted = (name: string) => `“${label(name)}”`;
-  const text = rest.map((part) =>
-    typeof part === "string" ? part : part.kind === "name" ? part.name : quoted(part.name));
-  if (typeof first === "string") return capital(first) + text.join("");
-  return (first?.kind === "name" ? first.name : label(first?.name ?? "")) + text.join("");
+  return parts.map((part, at) => {
+    if (typeof part === "string") return at === 0 ? capital(part) : part;
+    if (part.subject) return `${part.kind === "name" ? part.name : label(part.name)}: `;
+    return part.kind === "name" ? part.name : `“${label(part.name)}”`;
+  }).join("");
 }
 
 /** A sentence that names options of the command line, with the labels of their fields. */
