@@ -57,8 +57,8 @@ def add_error_answers(app: FastAPI) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         subject = Option(str(first["loc"][-1]) if first["loc"] else "request")
-        sentence = Text("{subject}: expected {what}.", subject=subject, what=expected(first)[0])
-        return answered(request, 422, "bad_request", sentence)
+        wrong = ApiError(422, "bad_request", subject, f"Expected {expected(first)[0]}.")
+        return await refused(request, wrong)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:

@@ -122,8 +122,8 @@ class Targets:
             raise InputError(
                 Option("v_target"),
                 Text(
-                    "origins below k hold more than may be suppressed. Choose a larger v_target, auto, or a larger share with "
-                    "{suppress}: at least {needed:,} trips must be suppressed here.",
+                    "at least {needed:,} trips must be suppressed here, in origins below k. Choose a larger target or auto, "
+                    "or allow more with {suppress}.",
                     needed=min(needed),
                 ),
             )
