@@ -37,7 +37,7 @@ class ReferenceView(View):
     kind: Literal["option", "name"]
     name: str
     value: str
-    subject: bool = Field(description="Whether the sentence is about it, as in \"k: Expected …\".")
+    subject: bool = Field(description='Whether the sentence is about it, as in "k: Expected …".')
 
 
 class ErrorView(View):
