@@ -31,6 +31,7 @@ from crowdveil.errors import (
     as_json,
     counted,
     from_json,
+    printable,
     render,
     rows_named,
     rows_that,
@@ -120,10 +121,14 @@ class TestText:
         answer = as_json(error.code, error.text)
         assert answer["message"] == "out: see x.csv." and "srv" not in json.dumps(answer)
 
+    def test_no_name_steers_the_terminal(self) -> None:
+        error = InputError(Path("a\x1b[31m.csv"), "it has\ta\x1b]0;x\x07, b\x9b2J.\nNext line.")
+        assert str(error) == "a\ufffd[31m.csv: it has\ta\ufffd]0;x\ufffd, b\ufffd2J.\ufffdNext line."
+
     @given(st.text())
     def test_no_text_breaks_it(self, text: str) -> None:
         error = InputError(text, text)
-        assert str(error) == f"{text}: {text}" and InputError.from_text(error.text).text == error.text
+        assert str(error) == printable(f"{text}: {text}") and InputError.from_text(error.text).text == error.text
 
     @given(st.lists(st.sampled_from(["a", "bc ", Option("k"), Option("step", "1h"), Name("f.csv")])))
     def test_a_shortened_text_has_no_half_of_a_reference(self, pieces: list[str | Option | Name]) -> None:

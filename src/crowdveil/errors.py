@@ -112,8 +112,16 @@ def _parts(message: object) -> tuple[Part, ...]:
 
 
 def render(text: Iterable[Part], naming: Naming) -> str:
-    """Return a text with its references named as `naming` says."""
-    return "".join(_rendered(part, naming) for part in text)
+    """Return a text for reading, with its references named as `naming` says."""
+    return printable("".join(_rendered(part, naming) for part in text))
+
+
+_CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) != "\t"}
+
+
+def printable(text: str) -> str:
+    """Replace control characters: names in files from strangers must not steer the terminal or forge lines of a log."""
+    return text.translate(_CONTROLS)
 
 
 def _rendered(part: Part, naming: Naming) -> str:
