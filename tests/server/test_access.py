@@ -126,6 +126,8 @@ def test_no_auth_is_for_this_machine_alone(service: Service) -> None:
     assert client.get("/jobs").status_code == 200
     odd = (
         ("Host", "evil.example"),
+        ("Host", "["),
+        ("Origin", "http://["),
         ("Origin", "https://evil.example"),
         ("Origin", "null"),
         ("Sec-Fetch-Site", "cross-site"),

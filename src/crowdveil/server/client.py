@@ -56,8 +56,12 @@ class Remote:
     token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(self.url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # an invalid port or IPv6 address
+            usable = False
+        if not usable:
             raise ParameterError(
                 Option("server"), "Expected an address such as https://crowdveil.example.org or http://127.0.0.1:8000."
             )
@@ -202,7 +206,7 @@ class Remote:
         except httpx.TransportError as error:
             if _is_about_tls(error):
                 raise ServerError(
-                    self.url, "The server's certificate cannot be trusted, or it does not use TLS. Check the address."
+                    self.url, "The server has no trusted certificate, or does not use TLS. Check the address."
                 ) from None
             raise ServerError(self.url, "The server does not answer. Check the address, and that it runs.") from None
 
