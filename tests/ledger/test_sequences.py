@@ -171,7 +171,9 @@ def test_people_are_rounded_down_to_a_multiple_of_k(tmp_path: Path, ledger: Path
     with pytest.raises(GuaranteeViolatedError, match="it has exact numbers of people"):
         crowdveil.ledger_add(ledger, tmp_path / "third", data)
     explained = "\n".join(crowdveil.ledger_explain(ledger))
-    assert "exact numbers of people" in explained and "changed by fewer" not in explained and "derivation" not in explained
+    assert (
+        "exact numbers of people" in explained and "changed by fewer" not in explained and "derivation" not in explained
+    )
 
 
 def quarters(volume: int) -> pa.Table:

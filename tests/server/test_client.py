@@ -71,7 +71,9 @@ def test_a_result_that_is_cut_or_forged_is_refused(address: str, tmp_path: Path)
         Remote(address).fetch(JOB, tmp_path / "a.zip")
 
 
-@pytest.mark.parametrize("odd", ["http://[", "http://127.0.0.1:port", "https://a.example:70000", "ftp://a.example", "a"])
+@pytest.mark.parametrize(
+    "odd", ["http://[", "http://127.0.0.1:port", "https://a.example:70000", "ftp://a.example", "a"]
+)
 def test_an_odd_address_is_refused(odd: str) -> None:
     with pytest.raises(ParameterError, match="Expected an address such as"):
         Remote(odd)

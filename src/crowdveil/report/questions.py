@@ -152,7 +152,7 @@ def _destination_figures(written: WrittenRelease) -> DestinationFigures:
     far = None
     if float(np.sum(sizes[destination])) <= MAX_ENTRIES:
         order = np.lexsort((group, step))
-        rows = (column[order] for column in (step, group, destination, volume))
+        rows = step[order], group[order], destination[order], volume[order]
         far = mean_variation(*rows, *written.tiles_by_area)
     parts = known.volume[known.area], known.volume[known.tile], largest, volume * sizes[destination]
     area, tile, guessed, sized = (float(part.sum()) / trips for part in parts)

@@ -58,14 +58,14 @@ class Remote:
     def __post_init__(self) -> None:
         try:
             parts = urlsplit(self.url)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+            scheme, host, _ = parts.scheme, parts.hostname, parts.port
         except ValueError:  # an invalid port or IPv6 address
-            usable = False
-        if not usable:
+            scheme, host = "", None
+        if scheme not in ("http", "https") or not host:
             raise ParameterError(
                 Option("server"), "Expected an address such as https://crowdveil.example.org or http://127.0.0.1:8000."
             )
-        if parts.scheme == "http" and not is_here(parts.hostname) and not os.environ.get("CROWDVEIL_INSECURE"):
+        if scheme == "http" and not is_here(host) and not os.environ.get("CROWDVEIL_INSECURE"):
             raise ParameterError(
                 Option("server"),
                 "data must not be sent over http:// to another machine. Use https://, or set CROWDVEIL_INSECURE=1 "
