@@ -8,7 +8,7 @@ if ! command -v node > /dev/null || ! command -v npm > /dev/null; then
 fi
 if [ ! -d node_modules ] && ! npm ci --no-audit --no-fund --silent; then
     if npm ping --silent > /dev/null 2>&1; then
-        echo "web: the packages of the page cannot be installed; mend web/package-lock.json." >&2
+        echo "web: the packages of the page cannot be installed; fix web/package-lock.json." >&2
         exit 1
     fi
     rm -rf node_modules

@@ -51,7 +51,7 @@ def test_the_asgi_app_needs_tokens_and_serves(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("CROWDVEIL_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("CROWDVEIL_DATABASE_URL", raising=False)
     # The thread outlives the test, and would print among later ones that the folder is gone.
-    monkeypatch.setattr(serve, "keep_tidy", lambda service, stopped: None)
+    monkeypatch.setattr(serve, "keep_tidy", lambda service: None)
     monkeypatch.setattr(tempfile, "tempdir", None)
     app = make_app()
     assert Within(app).get("/methods").status_code == 401  # also from this machine

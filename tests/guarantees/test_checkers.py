@@ -85,6 +85,11 @@ def test_k_is_compared_with_suppressed_totals(suppressed: list[int | None], hold
     assert FlowKAnonymity(k=10, k_unit="people").check(written(GOOD, steps)).holds is holds
 
 
+def test_a_missing_group_size_is_below_k() -> None:
+    found = FlowKAnonymity(k=10, k_unit="people").check(written([*GOOD, (0, "c", "c", 500, None)]))
+    assert found.violated and found.counts["small"] == 1
+
+
 def test_k_needs_the_column_that_it_counts() -> None:
     with pytest.raises(InputError, match="no column trips"):
         FlowKAnonymity(k=10, k_unit="trips").check(written(GOOD))

@@ -275,12 +275,12 @@ def test_the_budget_is_the_whole_part_of_the_share(volume: int, share: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("suppressed", "volume", "budget", "within"),
+    ("suppressed", "volume", "share", "within"),
     [(1, 3, 1 / 3, True), (2, 3, 1 / 3, False), (10**9, 3 * 10**9, 1 / 3, True), (3, 10, 0.3, True), (5, 5, 0.9999999999, False),
-     (0, 0, 0.0, True), (1, 0, 1.0, False), (11, 500, 11, True), (12, 500, 11, False), (11, 500, 11.9, True)],
+     (0, 0, 0.0, True), (1, 0, 1.0, False), (5, 5, 1.0, True)],
 )  # fmt: skip
-def test_budgets_by_hand(suppressed: int, volume: int, budget: float, within: bool) -> None:
-    assert within_budget(suppressed, volume, budget) is within
+def test_budgets_by_hand(suppressed: int, volume: int, share: float, within: bool) -> None:
+    assert within_budget(suppressed, volume, share) is within
 
 
 def test_a_method_that_reckons_its_budget_wrong_publishes_nothing(

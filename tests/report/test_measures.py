@@ -52,5 +52,5 @@ def test_a_release_of_nothing_can_be_measured() -> None:
 def test_no_flows_are_refused() -> None:
     data = _flows([])
     release = run(_flows([30]), SuppressionParams(k=10), np.random.default_rng(0), no_progress)
-    with pytest.raises(InputError, match="no flow"):
+    with pytest.raises(InputError, match="Expected at least one flow"):
         measured(data, release, named_measures(None))

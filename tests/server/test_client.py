@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from crowdveil.errors import ParameterError
 from crowdveil.server import client
 from crowdveil.server.client import Remote, ServerError
 
@@ -68,6 +69,14 @@ def test_a_result_that_is_cut_or_forged_is_refused(address: str, tmp_path: Path)
     Handler.content = CONTENT[:-1]
     with pytest.raises(ServerError, match="does not answer"):
         Remote(address).fetch(JOB, tmp_path / "a.zip")
+
+
+@pytest.mark.parametrize(
+    "odd", ["http://[", "http://127.0.0.1:port", "https://a.example:70000", "ftp://a.example", "a"]
+)
+def test_an_odd_address_is_refused(odd: str) -> None:
+    with pytest.raises(ParameterError, match="Expected an address such as"):
+        Remote(odd)
 
 
 def test_a_form_is_sent_once(address: str, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_finished_job_has_its_result_and_expires(store: Store) -> None:
     assert seen is not None and (seen.state, seen.stage, seen.done, seen.total) == ("running", "anonymizing", 3, 10)
     assert store.finish(held, {"lease": held.lease})
     assert state(store, job) == "done" and store.expire() == []
-    store.db.do("UPDATE jobs SET expires = 0")
+    store.db.do(sa.text("UPDATE jobs SET expires = 0"))
     assert store.expire() == [job]
     gone = store.get(job)
     # The seed of a noisy release undoes it, so it goes with the result.
@@ -162,7 +162,7 @@ def test_a_database_that_is_unavailable_is_reported_and_used_again(store: Store)
     # What a database says that was stopped, or that has no room: both speak of an operational error.
     away = "SELECT no_such_function(1)" if store.db.is_sqlite else "SELECT pg_terminate_backend(pg_backend_pid())"
     with pytest.raises(DatabaseUnavailableError, match="database is unavailable"):
-        store.db.do(away)
+        store.db.do(sa.text(away))
     assert store.counts() == {}
 
 
@@ -294,7 +294,7 @@ def test_servers_that_start_at_once_make_the_tables_once(database_url: str) -> N
 
 def test_a_newer_database_is_refused(database_url: str) -> None:
     store = Store(open_database(database_url))
-    store.db.do("UPDATE alembic_version SET version_num = '9999'")
+    store.db.do(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(ParameterError, match="revision 0001 or older, got 9999"):
         Store(open_database(database_url))
 

@@ -13,6 +13,7 @@ from browsing import CHROMIUM, Visit, chromium
 from serving import Running, Within, asking, cabs, ended, job_in, opened, put, token_id
 
 from conftest import Ran
+from crowdveil.server.queue.store import NewJob, new_id
 from crowdveil.server.service import Service
 
 DATA = "lat,lon\n1,2\n"
@@ -87,6 +88,25 @@ def test_nothing_is_given_out_before_it_is_approved(office: Office) -> None:
     assert (review["state"], review["by"], review["comment"]) == ("approved", "rita", "k is high enough.")
     assert office.rita.get("/reviews").json() == {"reviews": []}
     assert ("rita", "approved a result") in office.log(job)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "report.html"])
+def test_a_result_of_one_file_is_no_report_whatever_its_name(office: Office, name: str) -> None:
+    service, job = office.service, new_id()
+    service.files.receive(job)
+    service.files.accept(job)
+    anna = token_id(service, "anna")
+    assert service.store.add(NewJob(job, anna, "measure", "E", {"result_name": name}, {}, review=True), 9)
+    held = service.store.claim("w", 600)
+    assert held is not None and held.lease is not None
+    service.files.run(job, held.lease).mkdir()
+    (service.files.run(job, held.lease) / "E.json").write_text(DATA)
+    about = {"name": "E.json", "bytes": len(DATA), "sha256": "00", "media_type": "application/json"}
+    assert service.store.finish(held, about | {"lease": held.lease})
+    answer = office.anna.get(f"/jobs/{job}/files/{name}")
+    assert answer.status_code == 403 and DATA not in answer.text
+    assert decide(office.rita, job, "approve").status_code == 200
+    assert office.anna.get(f"/jobs/{job}/files/{name}").text == DATA
 
 
 def test_a_rejected_result_stays_where_it_is(office: Office) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,13 @@ def test_no_token_is_in_the_process_of_a_job(tmp_path: Path, how: str, monkeypat
 def test_no_folder_above_the_jobs_own_is_readable(tmp_path: Path) -> None:
     readable = sandbox._readable([tmp_path])
     assert not {Path("/"), Path("/etc"), Path("/proc"), tmp_path, *tmp_path.parents} & set(readable)
+
+
+def test_the_folder_that_the_service_is_started_in_is_not_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert tmp_path not in sandbox._readable([])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from serving import descendants, until
 
-from crowdveil.server.queue.files import Files
+from crowdveil.server.queue.files import ORPHAN_S, Files, UploadFiles
 from crowdveil.server.queue.store import CRASHES_MOST, NewJob, QueuedJob, Store, new_id
 from crowdveil.server.workers.worker import Worker
 
@@ -217,7 +217,27 @@ def test_sweeping_takes_what_no_job_needs(
     assert len(list(files.incoming.iterdir())) == 1 and len(list(files.jobs.iterdir())) == 3
     monkeypatch.setattr("crowdveil.server.queue.files.ORPHAN_S", -1.0)
     files.sweep(store)
-    assert list(files.incoming.iterdir()) == [] and len(list(files.jobs.iterdir())) == 2
+    assert len(list(files.incoming.iterdir())) == 1 and len(list(files.jobs.iterdir())) == 2
+    monkeypatch.setattr("crowdveil.server.queue.files.INCOMING_S", -1.0)
+    files.sweep(store)
+    assert list(files.incoming.iterdir()) == []
+
+
+def test_the_folder_of_a_form_that_is_sent_for_hours_stays(store: Store, files: Files) -> None:
+    folder = files.receive(new_id())
+    for path in (folder, folder / "inputs"):
+        os.utime(path, (time.time() - 3 * ORPHAN_S,) * 2)
+    files.sweep(store)
+    assert folder.exists()
+
+
+def test_an_upload_that_took_hours_to_send_is_kept_from_its_end_on(files: Files) -> None:
+    upload, uploads = new_id(), UploadFiles(files.root)
+    received = files.receive(upload) / "inputs"
+    (received / "a.csv").write_text("a")
+    os.utime(received, (0, 0))
+    uploads.keep("anna", upload, received)
+    assert uploads.expire() == [] and uploads.get("anna", upload) is not None
 
 
 def test_a_job_that_breaks_its_worker_twice_is_failed_and_the_worker_goes_on(

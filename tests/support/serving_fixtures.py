@@ -75,9 +75,11 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def _emptied(database: Database) -> None:
+    import sqlalchemy as sa
+
     with database.transaction() as do:
         for table in ("jobs", "tokens", "log", "alembic_version"):
-            do(f"DROP TABLE IF EXISTS {table}")
+            do(sa.text(f"DROP TABLE IF EXISTS {table}"))
     database.close()
 
 

@@ -19,7 +19,7 @@ export function Row({ pick, link, name, about, state, when }: {
 
 export function History() {
   const { value, error, set } = useJson<JobList>(`/jobs?limit=${MANY}`), jobs = value?.jobs ?? [];
-  const [chosen, setChosen] = useState<string[]>([]), [last, setLast] = useState(0);
+  const [chosen, setChosen] = useState<string[]>([]), [last, setLast] = useState<number | null>(null);
   const more = async () => {
     const older = await json<JobList>(`/jobs?limit=${MANY}&before=${jobs[jobs.length - 1].id}`);
     setLast(older.jobs.length);
@@ -43,7 +43,7 @@ export function History() {
         when={<>{moment(job.created_at)}
           <small>{job.seconds !== null && `took ${duration(job.seconds)}`}</small></>} />)}
       </ul>
-      {(last || jobs.length) === MANY && <Action act={more}>Show older ones</Action>}
+      {(last ?? jobs.length) === MANY && <Action act={more}>Show older ones</Action>}
     </>}
   </>;
 }

@@ -87,6 +87,6 @@ function Progress({ job: { kind, state, progress: { stage, done, total } } }: { 
       {total > 0 && <span aria-hidden="true">: {Math.round((100 * done) / total)} %</span>}</label>
     <progress id="bar" value={total > 0 ? done : undefined} max={total > 0 ? total : undefined} />
     <p class="hide" role="status">{words}</p>
-    <p class="hint">You may leave this page; the job goes on, and is found again under Jobs.</p>
+    <p class="hint">You can leave this page. The job goes on, and you find it under Jobs.</p>
   </div>;
 }

@@ -210,7 +210,7 @@ function Run({ desk, work, reason, asked, children }: {
   const unfit = usable ? seen.unfit : null, loud = asked && reason !== "";
   return <Section n={4} id="s-run" title="Run">
     {takes === "flows" && source && <>
-      <p class="hint">Audited before it is published against the earlier releases in the ledger of{" "}
+      <p class="hint">Before publication, the release is audited against the earlier releases in the ledger of{" "}
         {more.length ? "its source" : <b>{source}</b>}.</p>
       <Controls desk={desk} fields={auditFields(form)} />
     </>}

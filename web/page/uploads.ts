@@ -2,8 +2,8 @@
 import { removeUpload, ServiceError, stopped, upload } from "./api";
 import type { UploadView } from "./views";
 
-/** An upload; `name` is its id once all of it was sent. */
-interface Upload { id: Promise<string>; name: string | null; sent: number; control: AbortController }
+/** An upload; `sentId` is its id once all of it was sent. */
+interface Upload { id: Promise<string>; sentId: string | null; sent: number; control: AbortController }
 const uploads = new Map<File, Upload>();
 const PROGRESS_MS = 200;
 
@@ -14,13 +14,13 @@ function uploaded(file: File): Upload {
   const control = new AbortController(), path = `/uploads?name=${encodeURIComponent(file.name)}`;
   const progress = (bytes: number) => { made.sent = Math.min(bytes, file.size); };
   const id = upload<UploadView>(path, file, progress, control.signal).then((view) => {
-    made.name = view.id;
+    made.sentId = view.id;
     return view.id;
   }, (problem) => {
     uploads.delete(file);
     throw problem;
   });
-  const made: Upload = { id, name: null, sent: 0, control };
+  const made: Upload = { id, sentId: null, sent: 0, control };
   uploads.set(file, made);
   return made;
 }
@@ -56,7 +56,7 @@ export function forget(...files: (File | null | undefined)[]): void {
     if (!known) continue;
     uploads.delete(file);
     known.control.abort();
-    if (known.name !== null) removeUpload(known.name); // at once: the token may be gone soon
+    if (known.sentId !== null) removeUpload(known.sentId); // at once: the token may be gone soon
   }
 }
 

@@ -289,12 +289,10 @@ def _most_flows(written: WrittenRelease) -> Ints:
     return pairs
 
 
-def within_budget(suppressed: int, volume: int, budget: float) -> bool:
-    """Return whether a suppressed volume is within a budget: a share up to 1, or a number of trips above 1.
+def within_budget(suppressed: int, volume: int, share: float) -> bool:
+    """Return whether a suppressed volume is within a share of the volume.
 
-    Python rounds the quotient of two whole numbers to the nearest float, and the budget is the float nearest to the user's
+    Python rounds the quotient of two whole numbers to the nearest float, and the share is the float nearest to the user's
     decimals. So 1 of 3 is within 1/3, and 3 of 10 within 0.3, without a tolerance.
     """
-    if budget > 1:
-        return suppressed <= budget
-    return suppressed <= 0 or (volume > 0 and suppressed / volume <= budget)
+    return suppressed <= 0 or (volume > 0 and suppressed / volume <= share)

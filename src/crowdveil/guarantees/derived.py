@@ -86,10 +86,10 @@ class SumsOfParent(Guarantee):
     def _keys(self, parent: WrittenRelease, written: WrittenRelease) -> list[Key]:
         """Return the time step and areas of each row of the parent in the release; NO_ROW if an area was left out."""
         areas = _areas_in(parent, written, self.zones)
+        same = self.step_s is None and not self.one_step
         keys: list[Key] = []
         for t, until, origin, destination in _own_keys(parent):
             pair = areas.get(origin), areas.get(destination)
-            same = self.step_s is None and not self.one_step
             keys.append(NO_ROW if None in pair else (self._step(t), until if same else None, *pair))
         return keys
 

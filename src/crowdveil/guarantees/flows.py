@@ -47,8 +47,8 @@ class FlowKAnonymity(Guarantee):
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        group = f"is made by at least {self.k} people" if self.k_unit == "people" else f"holds at least {self.k} trips"
-        return f"Every published flow, and every suppressed total that is given, {group}."
+        group = "is made by" if self.k_unit == "people" else "holds"
+        return f"Every published flow, and every suppressed total that is given, {group} at least {self.k:,} {self.k_unit}."
 
     def what_was_done(self) -> str:
         """Describe the anonymization."""
@@ -58,7 +58,7 @@ class FlowKAnonymity(Guarantee):
     def check(self, written: WrittenRelease) -> Finding:
         """Check the group size of each row, and each total of a time step."""
         people = written.column(self.k_unit)
-        small = int((people < self.k).sum())
+        small = int((~(people >= self.k)).sum())  # a missing number is too small
         suppressed, given = written.listed("suppressed")
         # A total of fewer than k trips cannot have been made by k people, whatever the unit.
         totals = int((given & (suppressed > 0) & (suppressed < self.k)).sum())

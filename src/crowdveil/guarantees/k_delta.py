@@ -38,7 +38,7 @@ class KDeltaAnonymity(CountedByPeople):
         others = "of other people" if self.k_unit == "people" else "(people are not known)"
         return (
             f"Every published trajectory has the times of at least {self.k - 1:,} others {others}, and at each of them all "
-            f"{self.k:,} are within {self.delta_m:g} m of one another; that is no k-anonymity."
+            f"{self.k:,} are within {self.delta_m:g} m of one another; this is not k-anonymity."
         )
 
     def describe(self, counts: Mapping[str, int], with_original: bool) -> str:
@@ -60,7 +60,8 @@ class KDeltaAnonymity(CountedByPeople):
         for together in of_times.values():
             rows = np.array(together, np.int64)
             at = begins[rows][:, None] + np.arange(begins[rows[0] + 1] - begins[rows[0]])
-            found = [self._has_k(i, near, owner[rows]) for i, near in _neighbors(lon[at], lat[at], self.delta_m)]
+            near = _neighbors(lon[at], lat[at], self.delta_m)
+            found = [self._has_k(i, near, owner[rows]) for i in range(len(near))]
             alone += found.count(False)
             unknown += found.count(None)
         return len(begins) - 1, alone, unknown
@@ -89,14 +90,14 @@ class KDeltaAnonymity(CountedByPeople):
         return extend({one}, near[one] - {one})
 
 
-def _neighbors(lon: Floats, lat: Floats, delta_m: float) -> list[tuple[int, list[set[int]]]]:
-    """Return each trajectory of equal times, with the list of those within δ of each one at all times."""
+def _neighbors(lon: Floats, lat: Floats, delta_m: float) -> list[set[int]]:
+    """Return the trajectories within δ of each one at all times, of trajectories with equal times."""
     near: list[set[int]] = []
     for i in range(len(lon)):
         left = np.arange(len(lon))
-        for point in (0, slice(None)):  # most are apart from the first time on
+        for point in (0, slice(None)):  # most are apart at the first time already
             here = lon[left][:, point], lat[left][:, point]
             far = great_circle_m(lon[i][point], lat[i][point], *here)
             left = left[(far <= delta_m).reshape(len(left), -1).all(axis=1)]
         near.append(set(left.tolist()))
-    return [(i, near) for i in range(len(lon))]
+    return near

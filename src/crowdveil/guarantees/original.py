@@ -18,7 +18,7 @@ from crowdveil.guarantees.base import ComparedWithOriginal, Finding, Merge, faul
 from crowdveil.guarantees.intervals import people_of, rows_in_steps
 from crowdveil.guarantees.overlaps import Pairs, rows_of_pairs
 from crowdveil.io.written_release import NO_TIME, WrittenRelease
-from crowdveil.model.arrays import Ints, Mask, group_sums, row_slices
+from crowdveil.model.arrays import Ints, Mask, group_sums, row_slices, slice_sums
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 
 NEEDS_ORIGINAL = "the files alone do not show"
@@ -150,11 +150,7 @@ def _rows_of_flows(written: WrittenRelease, original: Flows, rows: LocatedRows) 
 
 def step_volumes(original: Flows) -> Ints:
     """Return the volume of each time step of the original."""
-    volumes = np.zeros(original.steps, np.int64)
-    filled = np.diff(original.offsets) > 0
-    if filled.any():
-        volumes[filled] = np.add.reduceat(original.volume, original.offsets[:-1][filled])
-    return volumes
+    return slice_sums(original.offsets, original.volume)
 
 
 def volumes_by_step(written: WrittenRelease, original: Flows) -> tuple[Ints, int]:

@@ -11,7 +11,7 @@ import shapely
 from crowdveil.errors import counted
 from crowdveil.guarantees.base import Finding, Guarantee, Kind, Merge, faults_in, flags
 from crowdveil.io.sectors import NUMBERS, WrittenSectors
-from crowdveil.model.arrays import Floats, Indices, Ints, Mask
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, sorted_distinct
 from crowdveil.model.trajectories import Trajectories
 
 NEAR_M = 0.25
@@ -61,9 +61,8 @@ class SectorKAnonymity(SectorGuarantee):
         sector = sector_of(written, original)
         inside = sector >= 0
         locations = np.bincount(sector[inside], minlength=len(written))
-        pairs = np.sort(sector[inside] * original.people + _person(original)[inside])
-        first = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
-        crowd = np.bincount(first // original.people, minlength=len(written))
+        pairs = sorted_distinct(sector[inside] * original.people + _person(original)[inside])
+        crowd = np.bincount(pairs // original.people, minlength=len(written))
         wrong = int(((locations != written.locations) | (crowd != written.people)).sum())
         small = int((crowd < self.k).sum())
         return self.make_finding(

@@ -79,9 +79,10 @@ class SuppressedSegments(SuppressedTrajectories):
 
     def statement(self) -> str:
         """Return the guarantee in one sentence."""
-        unit = "people" if self.k_unit == "people" else "trajectories"
-        whose = f"those of at least {self.k:,} {unit}"
-        return f"At most {100 * self.suppress:g} % of the segments of trajectories are suppressed: none, or {whose}."
+        return (
+            f"At most {100 * self.suppress:g} % of the segments of trajectories are suppressed: none, or those of at least "
+            f"{self.k:,} {self.k_unit}."
+        )
 
     def _parts(self, original: Trajectories) -> Ints:
         return segment_counts(original, self.segment_s)

@@ -102,7 +102,7 @@ class NoOwnPoints(ComparedWithOriginal):
         return self.make_finding(own > 0, {"points": len(number), "own": own}, with_original=True)
 
     def _differences(self, counts: Mapping[str, int]) -> str:
-        return f"{counted(counts['points'], 'point')} checked, {counts['own']:,} are still with their own person."
+        return f"{counted(counts['points'], 'point')} checked, {counts['own']:,} are still with their owner."
 
 
 class SharedTilePairs(CountedByPeople):

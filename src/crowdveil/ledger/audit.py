@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from crowdveil.ledger.pairs import PairOfReleases, Records, SmallSets, best_sets, cuts_of_people, pair_of
 from crowdveil.model.arrays import Ints, Mask, require
@@ -158,9 +160,6 @@ def _touched(new: Published, earlier: Sequence[Published]) -> Mask:
 
     Two records are connected if they are in one row of a release.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     records = np.arange(len(new.row))
     ends, nodes = [], len(records)
     for release in (new, *earlier):

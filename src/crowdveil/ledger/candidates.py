@@ -202,9 +202,8 @@ def _check_kind(ledger: Ledger, inputs: Inputs) -> None:
 def rows_with_totals(flows: Flows, release: FlowRelease) -> Ints:
     """Return the published row of each flow: one of the table, or after those the suppressed total of its step or window."""
     row, place = row_of_flows(flows, release), windows_of_steps(flows, release)
-    given = np.append(release.suppressed != NOT_GIVEN, False)[
-        place
-    ]  # the last place is for time steps that are not listed
+    # The last place is for time steps that are not listed.
+    given = np.append(release.suppressed != NOT_GIVEN, False)[place]
     total = np.where(given, len(release) + place, -1)
     return np.where(row >= 0, row, total[flows.step])
 

@@ -144,6 +144,8 @@ class RowContent:
     ----------
     columns
         The identifying columns, by role.
+    key
+        The key of the ledger's hashes.
     """
 
     columns: Mapping[str, str]

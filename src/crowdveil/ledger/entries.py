@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -120,7 +120,7 @@ class Entry:
     tz: str = "UTC"
     independent: bool = False
     time: str = ""
-    state: State = field(default="prepared")
+    state: State = "prepared"
 
     @property
     def active(self) -> bool:

@@ -144,7 +144,8 @@ class Examination:
         if self.result is None:
             return found | {"tier": 0, "passed": True, "smallest": None, "confined": 0, "strict": False}
         names = ("tier", "smallest", "confined", "strict")
-        return found | {"passed": self.passed} | {name: _plain(getattr(self.result, name)) for name in names}
+        found |= {"passed": self.passed, "changes": len(self.changes), "exact_people": self.exact_people}
+        return found | {name: _plain(getattr(self.result, name)) for name in names}
 
     def statement(self, entry: int, *, independent: bool = False) -> LedgerEntry:
         """Return the entry of the manifest, without sizes of sets."""
@@ -168,12 +169,12 @@ def examine(ledger: Ledger, candidate: Candidate, written: WrittenRelease | None
     """
     if candidate.epsilon is not None:
         noisy = [entry for entry in entries(ledger) if entry.active and entry.epsilon is not None]
-        return Examination(noisy, candidate.k, str(candidate.k_unit), None, epsilon=candidate.epsilon)
+        return Examination(noisy, candidate.k, candidate.k_unit, None, epsilon=candidate.epsilon)
     if candidate.parent is not None:
         parent = find_entry(ledger, candidate.parent)
         nothing = Audit(0, True, None, (), {}, 0, False)
-        return Examination([parent], min(candidate.k, parent.k), str(candidate.k_unit), nothing)
-    unit = "people" if candidate.records.person is not None else str(candidate.k_unit)
+        return Examination([parent], min(candidate.k, parent.k), candidate.k_unit, nothing)
+    unit = "people" if candidate.records.person is not None else candidate.k_unit
     against, k, records, published = aligned(ledger, candidate)
     if not against:
         return Examination(against, k, unit, None)

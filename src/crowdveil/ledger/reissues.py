@@ -7,7 +7,7 @@ difference as a set; if both, only the comparison here finds it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -189,7 +189,7 @@ def _changes(records: Records, outer: Side, inner: Side, k: int) -> list[Change]
     return found
 
 
-def _by_number(row: Ints, rows: int) -> Any:
+def _by_number(row: Ints, rows: int) -> Callable[[int], Ints]:
     """Return a function from a row to its records."""
     order = np.argsort(row, kind="stable")
     ends = np.searchsorted(row[order], np.arange(rows + 1))
@@ -244,9 +244,8 @@ def with_kept_rows(ledger: Ledger, candidate: Candidate, boxes: Sequence[Box], k
     parts = [candidate.records._replace(cell=np.where(np.isin(row, list(repeated)), -1, row))]
     for entry in {of.entry: of for of, _ in repeated.values()}.values():
         records = stored_records(ledger, entry)
-        own = np.full(
-            int(records.cell.max(initial=-1)) + 2, -1, np.int64
-        )  # the last place is for records without a row
+        # The last place is for records without a row.
+        own = np.full(int(records.cell.max(initial=-1)) + 2, -1, np.int64)
         for mine, (of, other) in repeated.items():
             if of.entry == entry.entry:
                 own[other] = mine

@@ -65,7 +65,7 @@ def entry_lines(ledger: Ledger) -> list[str]:
             if row["audited_against"]
             else "shares no record with earlier ones"
         )
-        verdict = f"tier {row['tier']}" if row["passed"] else "SETS BELOW k CAN BE DERIVED"
+        verdict = f"tier {row['tier']}" if row["passed"] else "AUDIT NOT PASSED"
         parent = f", derived from entry {row['derived_from']}" if row["derived_from"] else ""
         noisy = row["epsilon"] is not None
         size = f"epsilon = {row['epsilon']:g}" if noisy else f"k = {row['k']:,} {row['k_unit']}"
@@ -98,12 +98,7 @@ def _verdict(found: Examination) -> list[str]:
     result = found.result
     if result is None or found.passed:
         tier = 0 if result is None else result.tier
-        lines = [f"passed at tier {tier}: no set of fewer than {found.k:,} {found.unit} can be derived"]
-        if result is not None and result.confined:
-            lines.append(
-                f"warning: {counted(result.confined, 'overlap')} of rows are certain to hold 1 to {found.k - 1:,} {found.unit}"
-            )
-        return lines
+        return [f"passed at tier {tier}: no set of fewer than {found.k:,} {found.unit} can be derived"]
     lines = []
     if not result.passed:
         rows = " and ".join(f"{n:,} of {name}" for name, n in result.leaking_rows.items() if n)
@@ -112,7 +107,7 @@ def _verdict(found: Examination) -> list[str]:
             f"refused at tier {result.tier}: sets of fewer than {most:,} {found.unit} can be derived from rows ({rows})"
         )
     if result.strict:
-        lines.append("tier 3 is safe, but may refuse harmless releases")
+        lines.append("this audit is safe, but may refuse harmless releases")
     if found.changes:
         rows = counted(len(found.changes), "row")
         lines.append(f"refused, since {rows} of the same areas and time changed by fewer than k {found.unit}")
@@ -184,8 +179,12 @@ def _audit_lines(audit: Line) -> list[str]:
     against = against if numbers else "shares no record with earlier entries"
     verdict = TIERS[audit["tier"]]
     if not audit["passed"]:
-        changed = "rows of the same areas and time changed by fewer than k"
-        verdict = changed if audit["smallest"] is None else "sets of fewer than k can be derived"
+        reasons = {
+            "smallest": "sets of fewer than k can be derived",
+            "changes": "rows of the same areas and time changed by fewer than k",
+            "exact_people": EXACT_PEOPLE,
+        }
+        verdict = "; ".join(words for name, words in reasons.items() if audit.get(name)) or "not passed"
     lines = [against, f"tier {audit['tier']}: {verdict}", f"k = {audit['k']:,} {audit['k_unit']}"]
     if audit["smallest"] is not None:
         lines.append(f"smallest set found: {audit['smallest']:,} {audit['k_unit']}")
@@ -198,8 +197,8 @@ def _refusal(line: Line) -> list[str]:
     audit = line["audit"]
     listed = [f"  {sentence(leak, audit['k_unit'])}" for leak in line["leaks"]]
     most = f"; the first {MOST_LEAKS:,} are kept" if len(listed) >= MOST_LEAKS else ""
-    heading = f"{counted(len(listed), 'derivation')}, the smallest sets first{most}:"
-    return [f"{line['name']}: refused on {line['time']}", *_audit_lines(audit), heading, *listed]
+    heading = [f"{counted(len(listed), 'derivation')}, the smallest sets first{most}:"] if listed else []
+    return [f"{line['name']}: refused on {line['time']}", *_audit_lines(audit), *heading, *listed]
 
 
 def sentence(leak: Mapping[str, Any], unit: str, most: int = MOST_ROWS) -> str:
@@ -211,7 +210,7 @@ def sentence(leak: Mapping[str, Any], unit: str, most: int = MOST_ROWS) -> str:
         rows = (
             f"{leak['row']['release']}: {_row_in_words(leak['row'])} and {others}{f' + {more:,} more' if more else ''}"
         )
-        return f"{rows} have the same areas and time, and {left} are on one side alone"
+        return f"{rows} have the same areas and time, but differ in {left}"
     added, subtracted = (_rows_in_words(leak, side, most) for side in ("added", "subtracted"))
     return f"{leak['release']}: {added} minus {leak['other']}: {subtracted} leaves {left}"
 
@@ -233,7 +232,5 @@ def _row_in_words(row: Mapping[str, Any]) -> str:
         return f"suppressed total of {row['t']} (volume {row['suppressed_total']:,})"
     if "volume" not in row:
         return f"row {row['row']:,}"
-    at = "" if row["t"] == "None" else f" {row['t']},"
-    return f"row {row['row']:,} ({at} {row['origin_area']} to {row['destination_area']}, volume {row['volume']:,})".replace(
-        "( ", "("
-    )
+    at = "" if row["t"] == "None" else f"{row['t']}, "
+    return f"row {row['row']:,} ({at}{row['origin_area']} to {row['destination_area']}, volume {row['volume']:,})"

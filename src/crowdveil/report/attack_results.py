@@ -128,7 +128,7 @@ class ExposureResults(Tabular):
         return any(found.name in (RECOVERY, "dominance") for found in self.exposures)
 
     def __getitem__(self, name: str) -> Exposure:
-        return next(found for found in self.exposures if found.name == find_attack(name).name)
+        return {found.name: found for found in self.exposures}[find_attack(name).name]
 
     def lines(self) -> list[str]:
         """Return the result of each attack as text, with its numbers."""

@@ -78,7 +78,7 @@ def _row(written: WrittenRelease, manifest: Manifest, trial: Trial) -> AttackRow
     name = str(trial.attack)
     before, after = trial.risk_percent_before, trial.risk_percent
     worse = name in _TITLES and before is not None and (after or 0) > before
-    reading = _READINGS.get(name, _of_trajectories)(manifest, trial)
+    reading = "Not measured." if after is None else _READINGS.get(name, _of_trajectories)(manifest, trial)
     return AttackRow(
         _title(name), name, _knowledge(name, trial.knowledge), _chance(written, name), percent(before), percent(after),
         f"{reading} {COARSER}" if worse else reading, worse,
@@ -160,8 +160,6 @@ def _dominance(manifest: Manifest, trial: Trial) -> str:
 
 def _of_trajectories(manifest: Manifest, trial: Trial) -> str:
     after, k = trial.risk_percent, manifest.k
-    if after is None:
-        return "Not measured."
     sentence = f"The right person is found with a probability of {percent(after)} on average."
     if trial.guarantee is None or not isinstance(k, int) or k < 1:
         return f"{sentence} No guarantee limits it."

@@ -33,7 +33,7 @@ def mean_hours(written: WrittenRelease) -> float:
 
 
 def interval_charts(written: WrittenRelease, manifest: Manifest) -> list[Figure]:
-    """Return charts of the trips by length of their interval, of the mean length by time of day, and of trips over time."""
+    """Return charts of the trips by length of their interval, and of the mean length and the trips over time."""
     if not len(written.data):
         return []
     hours, volume = row_hours(written), written.column("volume").astype(np.float64)

@@ -162,7 +162,7 @@ def measured(
     """Compute measures of a release. One that cannot be computed is left out with the reason, or raises if it is alone."""
     if len(original) == 0:
         what = "flow" if isinstance(original, Flows) else "trajectory"
-        raise InputError("original", f"there is no {what}. Expected at least one.")
+        raise InputError("original", f"Expected at least one {what}, got none.")
     compared = _compared(original, release, progress)
     found, left_out = [], {}
     for asked in measures:

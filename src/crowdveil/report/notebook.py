@@ -7,6 +7,7 @@ from html import escape
 
 import pyarrow as pa
 
+from crowdveil.errors import counted
 from crowdveil.io.derived_files import with_area_names
 from crowdveil.io.manifest import Manifest
 from crowdveil.io.written_release import WrittenRelease
@@ -35,7 +36,7 @@ def result_html(manifest: Manifest, cost: Sequence[str], notes: Sequence[str], w
     return (
         f"<p><b>{escape(title)}</b></p><table><thead><tr><th>outcome</th><th>guarantee</th></tr></thead>"
         f"<tbody>{rows}</tbody></table><ul>{lost}</ul>{small_map(written, manifest)}{html_rows(_rows(written))}"
-        f"<details><summary>{len(notes)} notes</summary><ul>{noted}</ul></details>"
+        f"<details><summary>{counted(len(notes), 'note')}</summary><ul>{noted}</ul></details>"
     )
 
 

@@ -151,7 +151,9 @@ def _destination_figures(written: WrittenRelease) -> DestinationFigures:
     trips = max(float(volume.sum()), 1.0)
     far = None
     if float(np.sum(sizes[destination])) <= MAX_ENTRIES:
-        far = mean_variation(*_in_order(step, group, destination, volume), *written.tiles_by_area)
+        order = np.lexsort((group, step))
+        rows = step[order], group[order], destination[order], volume[order]
+        far = mean_variation(*rows, *written.tiles_by_area)
     parts = known.volume[known.area], known.volume[known.tile], largest, volume * sizes[destination]
     area, tile, guessed, sized = (float(part.sum()) / trips for part in parts)
     return DestinationFigures(area, tile, guessed, sized, far)
@@ -181,14 +183,6 @@ def _inference(written: WrittenRelease, noise: dict[str, Any] | None) -> list[st
 
 MAX_ENTRIES = 100_000_000
 """Tiles of the destinations of all rows up to which t-closeness is computed for a report."""
-
-
-def _in_order(step: Ints, group: Ints, destination: Ints, volume: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return rows sorted by step and group; those of our own files already are."""
-    if np.all((step[1:] > step[:-1]) | ((step[1:] == step[:-1]) & (group[1:] >= group[:-1]))):
-        return step, group, destination, volume
-    order = np.lexsort((group, step))
-    return step[order], group[order], destination[order], volume[order]
 
 
 def _of_trajectories(written: WrittenRelease, manifest: Manifest) -> tuple[list[str], list[str], list[str]]:

@@ -42,7 +42,7 @@ class TrajectoryPicture:
 
     @property
     def shown(self) -> int:
-        """Number of trajectories that a page shows: the first ones. Their order is random in a release."""
+        """Number of trajectories that a page shows: the first ones. In a release, a hash of their points orders them."""
         if len(self.lon) <= MAX_POINTS:
             return len(self)
         return int(np.searchsorted(self.offsets, MAX_POINTS, side="right")) - 1

@@ -20,8 +20,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
-
+_HERE = ("localhost", "127.0.0.1", "::1")
 
 Credentials = Annotated[HTTPAuthorizationCredentials | None, Depends(HTTPBearer(scheme_name="token", auto_error=False))]
 
@@ -88,10 +87,12 @@ Collector = Annotated[Caller, _scoped("metrics")]
 def _check_local(request: Request) -> None:
     """Reject requests from pages of other sites, including those that rebind a DNS name to this machine."""
     headers = request.headers
-    host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
-    origin = headers.get("origin")
-    foreign = origin is not None and urlsplit(origin).netloc != headers.get("host")
-    if host not in _HERE or foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+    host, origin = headers.get("host", ""), headers.get("origin")
+    try:
+        here = urlsplit(f"//{host}").hostname in _HERE and (origin is None or urlsplit(origin).netloc == host)
+    except ValueError:  # an invalid IPv6 address
+        here = False
+    if not here or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         raise ApiError(403, "foreign", "The request comes from another site. Send it with a token.")
 
 

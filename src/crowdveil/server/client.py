@@ -56,12 +56,16 @@ class Remote:
     token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(self.url)
+            scheme, host, _ = parts.scheme, parts.hostname, parts.port
+        except ValueError:  # an invalid port or IPv6 address
+            scheme, host = "", None
+        if scheme not in ("http", "https") or not host:
             raise ParameterError(
                 Option("server"), "Expected an address such as https://crowdveil.example.org or http://127.0.0.1:8000."
             )
-        if parts.scheme == "http" and not is_here(parts.hostname) and not os.environ.get("CROWDVEIL_INSECURE"):
+        if scheme == "http" and not is_here(host) and not os.environ.get("CROWDVEIL_INSECURE"):
             raise ParameterError(
                 Option("server"),
                 "data must not be sent over http:// to another machine. Use https://, or set CROWDVEIL_INSECURE=1 "
@@ -202,7 +206,7 @@ class Remote:
         except httpx.TransportError as error:
             if _is_about_tls(error):
                 raise ServerError(
-                    self.url, "The server's certificate cannot be trusted, or it does not use TLS. Check the address."
+                    self.url, "The server has no trusted certificate, or does not use TLS. Check the address."
                 ) from None
             raise ServerError(self.url, "The server does not answer. Check the address, and that it runs.") from None
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 _LOGGER = logging.getLogger("crowdveil.server")
-_OTHERS = ("uvicorn", "uvicorn.error", "asyncio")
+_OTHERS = ("uvicorn", "asyncio")
 
 
 def _utc(seconds: float) -> str:
@@ -73,8 +73,6 @@ def configure(form: str) -> None:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(logging.INFO if form == "json" and logger is _LOGGER else logging.WARNING)
-    logging.getLogger("uvicorn.error").handlers = []
-    logging.getLogger("uvicorn.error").propagate = True
 
 
 def say(event: str, message: str, level: int = logging.INFO, **fields: Any) -> None:

@@ -6,6 +6,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -25,11 +26,11 @@ FIRST = "the first token; it is not shown again"
 TLS = "note: requests are not encrypted here; put a proxy with TLS in front of this address (see docs/operate-the-service.md)."
 
 
-def keep_tidy(service: Service, stopping: threading.Event) -> None:
-    """Remove old files at intervals until stopped."""
-    while not stopping.is_set():
+def keep_tidy(service: Service) -> None:
+    """Remove old files at intervals, as long as the process lives."""
+    while True:
         service.tidy()
-        stopping.wait(TIDY_EVERY_S)
+        time.sleep(TIDY_EVERY_S)
 
 
 def first_token(service: Service) -> str | None:
@@ -45,7 +46,7 @@ def start_app(settings: Settings, extra_routes: Sequence[Callable[[Any], None]])
     """Open a service, start its cleanup thread, and return it with its app."""
     service = open_service(settings)
     tempfile.tempdir = str(service.files.incoming)  # for the unnamed files of a form in progress
-    threading.Thread(target=keep_tidy, args=(service, threading.Event()), name="tidy", daemon=True).start()
+    threading.Thread(target=keep_tidy, args=(service,), name="tidy", daemon=True).start()
     return service, make_app(service, extra_routes)
 
 

@@ -76,7 +76,7 @@ class Service:
             try:
                 step()
             except Exception as error:  # a database that is briefly unavailable must not end the cleanup
-                logs.say("tidy", "cannot remove old files", logging.WARNING, **logs.located(error))
+                logs.say("tidy", "a step of the cleanup failed", logging.WARNING, **logs.located(error))
 
     def _expire(self) -> None:
         """Remove expired results and uploads, and log their removal."""

@@ -25,6 +25,8 @@ COLORS = (
 """Colors of groups that color-blind people can distinguish, as far as possible."""
 WIDEST, THINNEST = 5.0, 0.5
 """Widths of the largest and of the smallest flow in points."""
+MOST_LABELS, LONGEST_LABEL = 30, 22
+"""Labels on a map, and the letters of each."""
 _MAP_WIDTHS, _MAP_HEIGHTS = {1: 6.4, 2: 5.0}, (2.4, 7.0)
 
 
@@ -268,7 +270,7 @@ def line_with_gaps(axis: Any, at: Floats | Ints, values: Floats, *, color: str, 
         axis.plot(at[alone], values[alone], ".", color=color, markersize=4)
 
 
-def place_labels(axis: Any, x: Sequence[float], y: Sequence[float], texts: Sequence[str], most: int = 30) -> None:
+def place_labels(axis: Any, x: Sequence[float], y: Sequence[float], texts: Sequence[str]) -> None:
     """Draw labels, the first ones first, each only where it overlaps no earlier one and lies inside the panel."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.patheffects import withStroke
@@ -278,7 +280,7 @@ def place_labels(axis: Any, x: Sequence[float], y: Sequence[float], texts: Seque
     inside = axis.get_window_extent(renderer)
     boxes: list[Any] = []
     for left, top, text in zip(x, y, texts, strict=True):
-        if len(boxes) >= most:
+        if len(boxes) >= MOST_LABELS:
             break
         label = axis.annotate(
             text, (left, top), xytext=(0, 5), textcoords="offset points", fontsize=6.5, color=INK, ha="center", va="bottom",
@@ -292,11 +294,11 @@ def place_labels(axis: Any, x: Sequence[float], y: Sequence[float], texts: Seque
             label.remove()
 
 
-def shorten(name: str, most: int = 22) -> str:
+def shorten(name: str) -> str:
     """Return a name that fits on a map, with the number of further zones."""
-    if len(name) <= most:
+    if len(name) <= LONGEST_LABEL:
         return name
     zone, plus, others = name.rpartition(" + ")
     if not plus:
-        return f"{name[: most - 1]}…"
-    return f"{zone[: most - len(others) - 4].rstrip()}…{plus}{others}"
+        return f"{name[: LONGEST_LABEL - 1]}…"
+    return f"{zone[: LONGEST_LABEL - len(others) - 4].rstrip()}…{plus}{others}"

@@ -104,7 +104,7 @@ def or_unavailable() -> Iterator[None]:
 
 
 def _run(connection: sa.Connection, statement: Any) -> list[Row]:
-    result = connection.execute(sa.text(statement) if isinstance(statement, str) else statement)
+    result = connection.execute(statement)
     return [dict(row) for row in result.mappings()] if result.returns_rows else []
 
 

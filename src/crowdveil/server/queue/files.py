@@ -25,7 +25,9 @@ _NAME = re.compile(r"\w[\w.+=, -]{0,79}")
 """A plain name, which may have letters of any language."""
 ID = re.compile(r"[0-9a-f]{32}")
 ORPHAN_S = 3600.0
-"""Age at which files without a job are removed: until then, they may belong to an upload in progress."""
+"""Age at which the folder of an unknown job is removed: until then, the job may be being added."""
+INCOMING_S = 86_400.0
+"""Age at which an interrupted upload is removed. A form is received into unnamed files, so its folder is empty meanwhile."""
 
 
 class Files:
@@ -84,10 +86,13 @@ class Files:
 
     def sweep(self, store: Store) -> None:
         """Remove files that no job needs. Queued and running jobs, and folders with other names than ids, are kept."""
-        for folder in [path for path in (*self.incoming.iterdir(), *self.jobs.iterdir()) if ID.fullmatch(path.name)]:
+        for upload in _with_ids(self.incoming):
+            if _age(upload) > INCOMING_S:
+                shutil.rmtree(upload, ignore_errors=True)
+        for folder in _with_ids(self.jobs):
             job = store.get(folder.name)
-            if folder.parent == self.incoming or job is None:
-                if _age(folder) > ORPHAN_S:  # an interrupted upload, or a folder without a row
+            if job is None:
+                if _age(folder) > ORPHAN_S:
                     shutil.rmtree(folder, ignore_errors=True)
             elif job.state in ("failed", "cancelled", "expired"):
                 self.remove(job.id)
@@ -114,6 +119,11 @@ def _checked(name: str, what: str) -> str:
     if not ID.fullmatch(name):
         raise ValueError(f"no {what} of a job")
     return name
+
+
+def _with_ids(folder: Path) -> list[Path]:
+    """Return the contents of a folder that are named by an id."""
+    return [path for path in folder.iterdir() if ID.fullmatch(path.name)]
 
 
 def _age(folder: Path) -> float:
@@ -147,6 +157,7 @@ class UploadFiles:
         """Turn a received folder into an upload of an owner."""
         folder = self._folder(owner, upload)
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.utime(received)  # its use begins now, however long it took to send
         received.rename(folder)
 
     def get(self, owner: str, upload: str) -> Path | None:

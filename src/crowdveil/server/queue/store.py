@@ -36,6 +36,8 @@ More than `CRASHES_MOST`, since the job is not the cause: its process is confine
 kernel ends when memory is short. A worker is ended from outside: by an operator, an upgrade, or a failing machine."""
 CRASHED = "the job crashed its process twice{why}. Give it less data, or other parameters."
 LOST = f"the job's worker vanished {LOST_MOST} times. Ask the operator of the server."
+REVIEWS_MOST = 1000
+"""Results that a list of reviews shows."""
 REMOVED = "the message was removed with the files of the job."
 
 
@@ -166,7 +168,7 @@ class Store:
 
     # Reviewers
 
-    def awaiting(self, other_than: str, *, all_done: bool, limit: int = 1000) -> list[QueuedJob]:
+    def awaiting(self, other_than: str, *, all_done: bool) -> list[QueuedJob]:
         """Return the finished jobs of others that await a decision, oldest first.
 
         With `all_done`, jobs that were sent without a review are among them.
@@ -174,7 +176,7 @@ class Store:
         open_ = jobs.c.review == "awaiting"
         waits = sa.or_(open_, jobs.c.review.is_(None)) if all_done else open_
         query = sa.select(jobs).where(jobs.c.state == "done", jobs.c.owner != other_than, waits)
-        return [QueuedJob.of(row) for row in self.db.do(query.order_by(jobs.c.place).limit(limit))]
+        return [QueuedJob.of(row) for row in self.db.do(query.order_by(jobs.c.place).limit(REVIEWS_MOST))]
 
     def decide(self, job: str, reviewer: str, owner: str, *, approved: bool, comment: str) -> bool:
         """Record a review; return False if the result is gone, was decided before, or is the reviewer's own."""

@@ -240,8 +240,9 @@ def get_report(service: OpenService, who: Reader, job_id: JobId) -> Response:
 @router.get("/jobs/{job_id}/files", summary="The files of a result")
 def list_files(service: OpenService, who: Reader, job_id: JobId) -> FileList:
     """List the files of a result. This fetches no data, so it is allowed before an approval."""
-    file, about = result_of(service, own_job(service, who, job_id), review=False)
-    if about["media_type"] != "application/zip":
+    job = own_job(service, who, job_id)
+    file, about = result_of(service, job, review=False)
+    if not _is_packed(job):
         return FileList(files=[FileView(name=about["name"], bytes=about["bytes"])])
     with open_result(file) as archive:
         return FileList(files=[FileView(name=e.filename, bytes=e.file_size) for e in archive.infolist()])
@@ -249,10 +250,11 @@ def list_files(service: OpenService, who: Reader, job_id: JobId) -> FileList:
 
 @router.get("/jobs/{job_id}/files/{name}", summary="One file of a result", **as_file)
 def get_file(service: OpenService, who: Reader, job_id: JobId, name: FileName) -> Response:
-    """Send one file of a result; reports are available before an approval, since a review is about them."""
+    """Send one file of a result. The reports of a release are available before an approval, since a review is about them."""
     job = own_job(service, who, job_id)
-    file, about = result_of(service, job, review=name not in REPORTS)
-    if about["media_type"] != "application/zip":
+    # A result of one file is no report, whatever name the job gave it.
+    file, about = result_of(service, job, review=not (_is_packed(job) and name in REPORTS))
+    if not _is_packed(job):
         if name != about["name"]:
             raise _no_file()
         service.store.say(who.who, "fetched a result", job.id)
@@ -280,15 +282,20 @@ def result_of(service: Service, job: QueuedJob, *, review: bool = True) -> tuple
     file = service.files.run(job.id, job.result["lease"]) / job.result["name"]
     if not file.is_file():
         raise _gone("expired")
-    name = None if job.result["media_type"] == "application/zip" else job.parameters.get("result_name")
+    name = None if _is_packed(job) else job.parameters.get("result_name")
     return file, job.result | {"name": name or job.result["name"]}
+
+
+def _is_packed(job: QueuedJob) -> bool:
+    """Return whether the result of a job is a zip file."""
+    return job.result is not None and job.result["media_type"] == "application/zip"
 
 
 def report_of(service: Service, job: QueuedJob, who: Caller) -> Response:
     """Return the report of a job's result, even before an approval, since a review is about it."""
-    file, about = result_of(service, job, review=False)
+    file, _ = result_of(service, job, review=False)
     service.store.say(who.who, "saw a report", job.id)
-    if about["media_type"] != "application/zip":
+    if not _is_packed(job):
         raise ApiError(404, "no_report", "this kind of job has no report. Fetch its result.")
     with open_result(file) as archive:
         for name in REPORTS:

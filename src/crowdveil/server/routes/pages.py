@@ -76,7 +76,7 @@ def _file(name: str) -> bytes:
 
 @cache
 def _policy() -> str:
-    """Return a policy that allows only files of the page. Frames with a report inherit it, so it lists those of the report."""
+    """Return a policy that allows only files of the page, and the script and style of a report, whose frame inherits it."""
     return (
         f"default-src 'none'; script-src 'self' {_hash('report.js')}; style-src 'self' {_hash('report.css')}; "
         "img-src 'self' data:; connect-src 'self'; frame-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -247,7 +247,9 @@ def check_files(form: Form, folder: Path, most: int) -> None:
 
 
 def _no_zones(name: str) -> CrowdveilError:
-    return InputError(name, "Expected zones as GeoJSON or GeoPackage, got another or a broken file.")
+    return InputError(
+        name, "Expected zones as GeoJSON or GeoPackage, got another or a damaged file. Export them again."
+    )
 
 
 def parsed(text: str, name: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from crowdveil.registry import find_method
 from crowdveil.run.verification import check_k_feasible, check_zones_given
 
 _CELLS_FREE, _CELLS_A_BYTE = 4_000_000, 256
-"""Values that a Parquet file may hold: many, and as many more as its size can stand for."""
+"""Values that any Parquet file may hold, and how many more it may hold for each byte of its size."""
 ROWS_SHOWN = 5
 ROWS_TYPED = 1000
 SIGNS_SHOWN = 60
@@ -56,7 +56,7 @@ def check_rows(path: Path, limits: dict[str, Any]) -> None:
         return  # the reader reports what is wrong
     refuse_wide(str(path), about.num_columns)
     rows = about.num_rows
-    # Runs of one value take no space in a file, and all of it once they are unpacked.
+    # A value that repeats takes hardly any space in a file, but much memory when it is read.
     if rows * max(1, about.num_columns) > _CELLS_FREE + _CELLS_A_BYTE * path.stat().st_size:
         raise InputError(path.name, "the file holds far more rows than its size allows. Write it again as CSV.")
     size = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
@@ -164,7 +164,7 @@ def _counted(takes: str, request: dict[str, Any], values: dict[str, Any]) -> dic
 
 def _unfit(model: Flows | Trajectories, request: dict[str, Any]) -> dict[str, Any] | None:
     """Return the error that the chosen method would end with, as far as it is known before anything is solved."""
-    name, method = request.get("method"), None
+    name = request["method"]
     try:
         method = find_method(name) if name else None
         if method is None or not isinstance(model, method.takes):

@@ -193,9 +193,11 @@ def _bubblewrap(readable: Iterable[Path], writable: Iterable[Path]) -> list[str]
 
 
 def _readable(own: Iterable[Path]) -> list[Path]:
-    """Return the folders of Python, its packages and the system's libraries, except those around one of the `own` folders."""
+    """Return the folders of Python, its packages and the system's libraries, except those that contain an `own` folder."""
     paths, folders = sysconfig.get_paths(), list(own)
-    candidates = [Path(path) for path in (*_SYSTEM, *sys.path, sys.executable) if path and Path(path).is_absolute()]
+    # The first is the folder of the script, or with `python -m` the current one, which may hold anything.
+    imported = sys.path if sys.flags.safe_path else sys.path[1:]
+    candidates = [Path(path) for path in (*_SYSTEM, *imported, sys.executable) if path and Path(path).is_absolute()]
     for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:
         candidates += [Path(prefix) / part for part in ("bin", "lib", "lib64", "share", "pyvenv.cfg")]
     candidates += [Path(paths[kind]) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]

@@ -109,12 +109,9 @@ class Worker:
         run = self.files.run(job.id, job.lease or "")
         try:
             run.mkdir(mode=0o700)
-        except OSError:
-            self.store.fail(
-                job,
-                "no_files",
-                "the job's files are missing. Several machines must share one data directory.",
-            )
+        except FileNotFoundError:
+            sentence = "the job's files are missing. Several machines must share one data directory."
+            self.store.fail(job, "no_files", sentence)
             return
         published = False
         try:
