@@ -16,7 +16,11 @@ from crowdveil.errors import InputError
 from crowdveil.io.archive import check_archive, pack, unpack
 
 FILES = {"manifest.json": b"{}", "flows.parquet": b"PAR1" * 1000, "areas.geojson": b"[]" * 5000}
-PARTS = {"manifest.json": b"{}", "flows.parquet/part-00000.parquet": b"PAR1", "flows.parquet/part-00001.parquet": b"PAR1" * 9}
+PARTS = {
+    "manifest.json": b"{}",
+    "flows.parquet/part-00000.parquet": b"PAR1",
+    "flows.parquet/part-00001.parquet": b"PAR1" * 9,
+}
 
 
 def folder_of(where: Path, order: list[str]) -> Path:

@@ -317,7 +317,8 @@ def test_a_release_in_partitions_is_saved_and_packed_whole(
     monkeypatch.setattr(flow_partitions, "PARTITION_ROWS", 500)
     options = {"k": 5, "zones": folder / "zones.geojson", "step": "1d", "user": "person"}
     made = crowdveil.anonymize(folder / "trips.parquet", method="suppression", **options)
-    assert made.folder is None and {"flows.parquet/part-00000.parquet", "flows.parquet/part-00001.parquet"} <= made.files.keys()
+    parts = [name for name in made.files if name.startswith("flows.parquet/part-")]
+    assert made.folder is None and len(parts) > 1
     made.save(tmp_path / "saved")
     archive.pack(tmp_path / "saved", tmp_path / "release.zip")
     archive.unpack(tmp_path / "release.zip", tmp_path / "unpacked", 1 << 30)

@@ -163,7 +163,9 @@ def original_input_options(manifest: Manifest, given: dict[str, Any]) -> dict[st
                     "the release was made with a file of {name}. Give it with {option}.", name=name, option=Option(name)
                 )
             )
-    options = {name: value for name, value in before.items() if name not in INPUT_FILES} | {"tz": manifest.time_zone} | given
+    options = (
+        {name: value for name, value in before.items() if name not in INPUT_FILES} | {"tz": manifest.time_zone} | given
+    )
     return {name: value for name, value in options.items() if name not in NOT_OF_FLOWS}
 
 
