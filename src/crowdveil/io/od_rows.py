@@ -13,14 +13,12 @@ from crowdveil.errors import InputError, Text
 from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import Problems, ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
-from crowdveil.io.person_ids import (
-    normalized_ids,
-    refuse_other_spelling,
-)
+from crowdveil.io.person_ids import normalized_ids, refuse_other_spelling
 from crowdveil.io.source import Source
 from crowdveil.io.times import (
     FAR_TIME,
     FIX_TIMES,
+    Seconds,
     TimeForm,
     far_reason,
     far_years,
@@ -202,7 +200,7 @@ class OdReader:
     def prepare(self, start: int, batch: pa.RecordBatch) -> OdChunk:
         """Prepare a chunk of the input that begins at row `start`."""
         columns: dict[str, Any] = {}
-        problems, instants, odd_times = Problems(), None, (0, 0)
+        problems, instants, odd = Problems(), None, (0, 0)
         bad: Mask = np.zeros(batch.num_rows, bool)
 
         def problem(reason: str, rows: Mask | None) -> None:
@@ -216,11 +214,16 @@ class OdReader:
             nonlocal bad
             bad = bad | rows
 
+        times, clock = self._times(batch), Clock(self.tz)
+        if times is not None:
+            columns["wall"] = clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
+            crop(self.crop.outside_times(columns["wall"]) & ~times.bad)
         for end, short in zip(ENDS, "od", strict=True):
             columns[short] = self._zone_indices(batch, end, problem, crop)
-        if self.columns.time is not None:
-            columns["wall"], instants, odd_times = self._wall(batch[self.columns.time], problem)
-            crop(self.crop.outside_times(columns["wall"]))
+        if times is not None:
+            problem(far_reason(self.columns.time), far_years(times, self.form))
+            problem(f"{NO_TIME} {self.columns.time}", times.bad)
+            instants, odd = None if times.bad.all() else times.instants, odd_times(times, clock)
         if self.columns.user is not None:
             person = normalized_ids(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
             problem(f"have no user in column {self.columns.user}", person.is_null().to_numpy(zero_copy_only=False))
@@ -235,7 +238,7 @@ class OdReader:
             rows = batch.filter(pa.array(~bad)) if bad.any() else batch
             for name, values in self.content(rows).items():
                 usable = usable.append_column(name, pa.array(values))
-        return OdChunk(usable, problems, instants, *odd_times)
+        return OdChunk(usable, problems, instants, *odd)
 
     def _zone_indices(self, batch: pa.RecordBatch, end: str, problem: Any, crop: Any) -> Indices:
         if self.columns.by_id:
@@ -267,16 +270,12 @@ class OdReader:
         outside: Mask = self.crop.outside(zones.lon, zones.lat)[index]
         return outside
 
-    def _wall(self, column: Any, problem: Any) -> tuple[Ints, bool | None, tuple[int, int]]:
-        """Return local times, whether they are instants (None if no time is usable), and counts of odd times."""
-        times = read_seconds(column, f"{self.source.name}, column {self.columns.time}", self.form)
-        clock = Clock(self.tz)
-        wall = clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
-        far = far_years(times, self.form)
-        for reason, bad in ((far_reason(self.columns.time), far), (f"{NO_TIME} {self.columns.time}", times.bad)):
-            if bad is not None and bad.any():
-                problem(reason, bad)
-        return wall, None if times.bad.all() else times.instants, odd_times(times, clock)
+    def _times(self, batch: pa.RecordBatch) -> Seconds | None:
+        """Return the times of a chunk; None if the data has none."""
+        column = self.columns.time
+        if column is None:
+            return None
+        return read_seconds(batch[column], f"{self.source.name}, column {column}", self.form)
 
     def _amounts(self, batch: pa.RecordBatch, problem: Any) -> dict[str, Any]:
         """Return volumes, numbers of people and weights. The column part has the fractions of volumes."""
