@@ -123,7 +123,7 @@ def read_tile_values(
     """
     notes = notes if notes is not None else ReadNotes()
     table, _, name = read_shapes(data, notes)
-    ids = _ids(table, len(table), name, zone_id, False, notes)
+    ids = _distinct_ids(table, name, zone_id, notes)
     if column is None:
         others = [c for c in table.column_names if table[c].cast(pa.string()).to_pylist() != ids]
         if len(others) != 1:
@@ -140,8 +140,6 @@ def read_tile_values(
     _refuse_commas(table, column, name)
     off = values < 0
     refuse_rows(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
-    if len(set(ids)) < len(ids):
-        raise InputError(name, "Expected one weight per tile, but ids repeat. Give each id once.")
     index = np.array([zones.index_of(i) for i in ids], np.int64)
     refuse_other_spelling((name for name, i in zip(ids, index, strict=True) if i < 0), zones, name)
     found = np.full(len(zones), np.nan)
@@ -156,13 +154,21 @@ def read_tile_labels(
     notes = notes if notes is not None else ReadNotes()
     table, _, name = read_shapes(data, notes)
     _check_column(table, column, name, "reference")
-    ids = _ids(table, len(table), name, zone_id, False, notes)
+    ids = _distinct_ids(table, name, zone_id, notes)
     found = np.full(len(zones), None, dtype=object)
     for own, value in zip(ids, table[column].cast(pa.string()).to_pylist(), strict=True):
         index = zones.index_of(own)
         if index >= 0 and value is not None and value.strip():
             found[index] = value.strip()
     return found
+
+
+def _distinct_ids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> list[str]:
+    """Return the ids in a table with a value of each tile; raise if one repeats."""
+    ids = _ids(table, len(table), name, zone_id, False, notes)
+    if len(set(ids)) < len(ids):
+        raise InputError(name, "Expected one row per tile, but ids repeat. Give each id once.")
+    return ids
 
 
 def _check_column(table: pa.Table, column: str, name: str, option: str) -> None:
@@ -174,7 +180,7 @@ def _check_column(table: pa.Table, column: str, name: str, option: str) -> None:
                 "there is no column {column} for {option}. Name one of {columns}.",
                 column=column,
                 option=Option(option),
-                columns=", ".join(table.column_names),
+                columns=", ".join(table.column_names[:12]),
             ),
         )
 
