@@ -54,6 +54,8 @@ def verified(
 ) -> tuple[list[tuple[Guarantee, Finding]], str]:
     """Verify a release as `verify` does; return what k counts too."""
     if is_heat_map(Path(folder)):
+        if pairing is not None:
+            raise ParameterError(Option("pairing"), "a heat map has no pairing. Leave it out.")
         options = reading or {} if original is None else map_input_options(Path(folder), reading or {})
         checked_options = TrajectoryReading.checked(options)
         points = None if original is None else read(Trajectories, original, checked_options, ReadNotes())
