@@ -153,10 +153,9 @@ def derived_tables(written: WrittenRelease, options: DeriveOptions, tz: str) -> 
 
 def _sums(written: WrittenRelease, unit: str, inside: Any, of_row: Ints, rows: int) -> tuple[Ints, Ints]:
     """Return volume and group size of each derived row. People of several rows may be the same: the largest group counts."""
-    volume, people = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    np.add.at(volume, of_row, written.column("volume")[inside])
+    people = np.zeros(rows, np.int64)
     (np.maximum if unit == "people" else np.add).at(people, of_row, written.column(unit)[inside])
-    return volume, people
+    return group_sums(of_row, written.column("volume")[inside], rows), people
 
 
 def _periods(written: WrittenRelease, t: Ints, seconds: int | None, whole: bool, tz: str) -> tuple[Ints, Ints]:
