@@ -167,9 +167,8 @@ def recover(target: Path) -> None:
     target = Path(target).absolute()
     prefix = f".{target.name}{MARK}-{socket.gethostname()}-"
     with suppress(OSError):
-        # Not `glob`, which compiles an expression for each name: that took longer than reading the folder.
         found = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
-        left = [path for path in found if path not in _used and is_of_dead_process(path.name.removeprefix(prefix))]
+        left = [path for path in found if path not in _used and _is_of_dead_process(path.name.removeprefix(prefix))]
         for path in sorted(left):
             if path.name.endswith(OLD) and path.is_dir():
                 if not target.exists():
@@ -181,7 +180,7 @@ def recover(target: Path) -> None:
             _remove(path)
 
 
-def is_of_dead_process(suffix: str) -> bool:
+def _is_of_dead_process(suffix: str) -> bool:
     """Return whether the end of a name holds the id of a process that has ended."""
     number = suffix.split(".")[0]
     return number.isdecimal() and not _alive(int(number))

@@ -203,6 +203,6 @@ def _valid(rounded: Any, shape: Any) -> Any:
 
 def write_zones(zones: Zones, path: str | Path, *, overwrite: bool = False) -> None:
     """Write zones as GeoJSON with the property zone_id."""
-    shapes = zones.outlines(np.arange(len(zones), dtype=np.int32))
+    features = (({"zone_id": name}, shape) for name, shape in zip(zones.ids, zones.shapes(), strict=True))
     with new_file(Path(path), overwrite=overwrite) as file:
-        write_features((({"zone_id": name}, shape) for name, shape in zip(zones.ids, shapes, strict=True)), file)
+        write_features(features, file)

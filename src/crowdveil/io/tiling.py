@@ -27,6 +27,7 @@ from crowdveil.io.zones import is_voronoi, read_zones
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import Reach
 from crowdveil.model.tessellation import (
+    H3_RESOLUTIONS,
     grid_over,
     grid_zones,
     h3_cells,
@@ -36,8 +37,6 @@ from crowdveil.model.tessellation import (
 )
 from crowdveil.model.zones import Zones
 
-MAX_RESOLUTION = 15
-"""The finest resolution of H3."""
 NO_COORDINATES = (
     "no row has usable coordinates. Expected degrees, without a decimal comma (exchange the columns if longitude and latitude "
     "are swapped)."
@@ -58,9 +57,9 @@ class Tiling:
         if kind == "grid":
             return cls(size_m=parse_meters(value, option))
         if kind == "h3":
-            if not (value.isdecimal() and int(value) <= MAX_RESOLUTION):
+            if not (value.isdecimal() and int(value) in H3_RESOLUTIONS):
                 raise ParameterError(
-                    Option(option), f"Expected an H3 resolution from 0 to {MAX_RESOLUTION}, such as h3:8."
+                    Option(option), f"Expected an H3 resolution from 0 to {H3_RESOLUTIONS[-1]}, such as h3:8."
                 )
             return cls(h3=int(value))
         return None

@@ -274,6 +274,6 @@ def _can_change(params: Params, name: str) -> bool:
     if field is None or value is None:
         return False
     limits = [getattr(bound, sign) for bound in field.metadata for sign in ("ge", "le") if hasattr(bound, sign)]
-    if name.startswith(("l_", "least_", "min_")) or name in ("k", "knowledge"):
+    if name.startswith("min_") or name in ("k", "knowledge"):
         return value not in limits
     return True
