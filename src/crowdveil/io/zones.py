@@ -23,7 +23,7 @@ from crowdveil.io.columns import (
 )
 from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
-from crowdveil.io.geojson import read_geojson
+from crowdveil.io.geojson import POLYGONS, read_geojson
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import refuse_other_spelling
 from crowdveil.io.source import Source, from_pandas, open_source
@@ -335,7 +335,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
         _check_degrees(name, x, y)
         x = np.where(np.abs(x) > 180, wrapped(x), x)
         return Zones(np.array(ids, dtype=object), x, y, kind="centroids")
-    refuse_rows(name, ~np.isin(kinds, (3, 6)), "are no polygons")
+    refuse_rows(name, ~np.isin(kinds, POLYGONS), "are no polygons")
     shapes = _without_empty_parts(shapes)
     bounds = shapely.bounds(shapes)
     _check_degrees(name, bounds[:, [0, 2]], bounds[:, [1, 3]])
