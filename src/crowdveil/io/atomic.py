@@ -16,6 +16,10 @@ from crowdveil.errors import CrowdveilError, OutputError, Text
 MARK = ".crowdveil-partial"
 OLD = ".old"
 """Suffix of a complete folder while it is replaced in two renames; see `recover`."""
+IS_FILE = Text("Expected a folder to write to, but this is a file. Name a folder with {output}.")
+FOLDER_EXISTS = Text("the folder exists. Name another with {output}, or replace it with {overwrite}.")
+NO_RELEASE = Text("the folder holds no release, so it is not replaced. Name another with {output}.")
+"""Why a release is not written to a folder, here or on a cluster."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -43,20 +47,13 @@ def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise OutputError(
-            target, Text("Expected a folder to write to, but this is a file. Name a folder with {output}.")
-        )
+        raise OutputError(target, IS_FILE)
     if not any(target.iterdir()):
         return
     if not overwrite:
-        raise OutputError(
-            target,
-            Text("the folder exists. Name another with {output}, or replace it with {overwrite}."),
-        )
+        raise OutputError(target, FOLDER_EXISTS)
     if not (target / mark_file).exists():
-        raise OutputError(
-            target, Text("the folder holds no release, so it is not replaced. Name another with {output}.")
-        )
+        raise OutputError(target, NO_RELEASE)
 
 
 @contextmanager
