@@ -197,7 +197,7 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
     if trips.weight is not None:
         reasons = [reason for reason, rows in find_unusable_weights(trips.weight).items() if rows.any()]
         if reasons:
-            raise InputError("trips", f"some weights {reasons[0]}. Give weights inside these bounds.")
+            raise InputError("trips", f"some weights are {reasons[0]}. Scale them, or remove them.")
         columns["weight"] = to_weight_units(trips.weight)
     grouped = group_in_memory(pa.table(columns), members=members)
     return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)

@@ -45,7 +45,7 @@ from crowdveil.model.time_axis import Clock
 from crowdveil.model.zones import Zones
 
 NO_TIME = "have no usable time in column"
-OFF_GLOBE = "are no degrees on the globe in column"
+OFF_GLOBE = "have degrees that are not on the globe in column"
 OUTSIDE = "outside all zones"
 
 
@@ -291,7 +291,7 @@ class OdReader:
         if columns.weight is not None:
             weights = self._numbers(batch[columns.weight], columns.weight, problem)
             for reason, rows in find_unusable_weights(weights).items():
-                problem(f"{reason} in column {columns.weight}", rows)
+                problem(f"have a weight {reason} in column {columns.weight}", rows)
             made["weight"] = to_weight_units(weights)
         return made
 
@@ -300,18 +300,18 @@ class OdReader:
         values, missing = read_floats(column, f"{self.source.name}, column {name}")
         problem(comma_reason(name), None if missing is None else decimal_commas(column))
         problem(f"have no usable number in column {name}", missing)
-        problem(f"are below zero in column {name}", values < 0)
+        problem(f"have a number below zero in column {name}", values < 0)
         return values
 
     def _whole_numbers(self, column: Any, name: str, problem: Any) -> Ints:
         values = self._numbers(column, name, problem)
-        problem(f"are not whole in column {name}", values != np.floor(values))
+        problem(f"have a number that is not whole in column {name}", values != np.floor(values))
         return _without_large(values, name, problem)
 
 
 def _without_large(values: Floats, name: str, problem: Any) -> Ints:
-    """Return numbers without their fractions; those that are not exact are a problem, and 0."""
-    problem(f"are too large in column {name}", values > 2**53)
+    """Return numbers without their fractions; those that are too large to be exact are a problem, and become 0."""
+    problem(f"have too large a number in column {name}", values > 2**53)
     whole: Ints = np.where(np.abs(values) <= 2**53, values, 0).astype(np.int64)
     return whole
 

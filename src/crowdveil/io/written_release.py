@@ -190,7 +190,7 @@ class WrittenRelease:
         return times[step], ends[end]
 
     def row_spans(self) -> tuple[Ints, Ints, Ints]:
-        """Return start and end of each time step or interval of the rows, in order, and the index of that of each row.
+        """Return start and end of each time step or interval of the rows, in order, and its index for each row.
 
         The end of a time step is not in the files, and is `NO_TIME`.
         """

@@ -335,7 +335,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
         _check_degrees(name, x, y)
         x = np.where(np.abs(x) > 180, wrapped(x), x)
         return Zones(np.array(ids, dtype=object), x, y, kind="centroids")
-    refuse_rows(name, ~np.isin(kinds, POLYGONS), "are no polygons")
+    refuse_rows(name, ~np.isin(kinds, POLYGONS), "have a shape that is no polygon")
     shapes = _without_empty_parts(shapes)
     bounds = shapely.bounds(shapes)
     _check_degrees(name, bounds[:, [0, 2]], bounds[:, [1, 3]])
@@ -345,7 +345,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
         "have a side over more than 180° of longitude (cut them at the date line, as RFC 7946 asks)",
     )
     shapes = in_one_piece(shapes)
-    refuse_rows(name, ~shapely.is_valid(shapes), "are invalid polygons (they cross themselves)")
+    refuse_rows(name, ~shapely.is_valid(shapes), "have an invalid polygon, which crosses itself")
     _refuse_overlaps(name, shapes)
     outline = np.empty(len(shapes), dtype=object)
     outline[:] = shapes
@@ -353,7 +353,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
 
 
 def _without_empty_parts(shapes: Labels) -> Labels:
-    """Return multipolygons without their empty parts, with which GEOS ends the process."""
+    """Return multipolygons without their empty parts, which crash GEOS."""
     parts, owner = shapely.get_parts(shapes, return_index=True)
     empty = shapely.is_empty(parts)
     shapes = np.array(shapes, dtype=object)
@@ -393,8 +393,8 @@ def _refuse_overlaps(name: str, shapes: Labels) -> None:
         rows = np.unique(np.concatenate([first[over], second[over]])) + 1
         raise InputError(
             name,
-            f"{counted(len(over), 'pair')} of zones overlap, {rows_named(rows.tolist(), len(rows))}; a location must "
-            "be in one zone, so remove the overlaps.",
+            f"{counted(len(over), 'pair')} of zones overlap: {rows_named(rows.tolist(), len(rows))}. A location must be in one "
+            "zone, so remove the overlaps.",
         )
 
 

@@ -181,7 +181,7 @@ def _time_column(t: Ints, tz: str, written: WrittenRelease) -> Any:
 
 
 def _steps_table(written: WrittenRelease, options: DeriveOptions, rows: Ints, volume: Ints, tz: str) -> pa.Table:
-    """Return the table of time steps. Suppressed totals are not given: steps without rows are not listed by the parent."""
+    """Return the table of time steps. It gives no suppressed totals, since the parent does not list steps without rows."""
     if options.step is None:
         table = written.steps
         place = table.schema.get_field_index("published")

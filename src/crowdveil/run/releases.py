@@ -34,8 +34,8 @@ REPORT_ROWS = 5_000_000
 def without_report(manifest: Manifest, notes: ReadNotes) -> Manifest:
     """Return the manifest of a release with too many rows for a report, with a note that says so."""
     notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
-    told = manifest.input.model_copy(update={"notes": [*manifest.input.notes, notes.messages[-1]]})
-    return manifest.model_copy(update={"input": told})
+    noted = manifest.input.model_copy(update={"notes": [*manifest.input.notes, notes.messages[-1]]})
+    return manifest.model_copy(update={"input": noted})
 
 
 def verify(

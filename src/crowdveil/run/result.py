@@ -80,12 +80,12 @@ class Result:
         if manifest.method.status == "heuristic":
             guaranteed.append("  no guarantee of anonymity: this method is a heuristic")
         guaranteed.append(f"  checked  {self._tally()}")
-        return [*guaranteed, *(f"  {line}" for line in (*self.cost, *over_budget(manifest), *self._look()))]
+        return [*guaranteed, *(f"  {line}" for line in (*self.cost, *over_budget(manifest), *self._coarseness()))]
 
     def _tally(self) -> str:
         return tally([(entry.outcome, entry.with_original) for entry in self.stated.guarantees])
 
-    def _look(self) -> list[str]:
+    def _coarseness(self) -> list[str]:
         """Return how coarse the release is; nothing for a release on a cluster or in memory."""
         if not isinstance(self.folder, Path):
             return []
