@@ -324,6 +324,8 @@ def _is_utf8(path: Path) -> bool:
         return all(True for _ in codecs.iterdecode(_pieces(path), "utf-8"))
     except UnicodeDecodeError:
         return False
+    except OSError:  # broken in another way
+        return True
 
 
 def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:
