@@ -81,7 +81,7 @@ class TestDoor:
             ({"parent": [2, 2, 7, 7, 5, 7, 7, -1]}, "no node may have one child"),
             ({"parent": [2, 2, 5, 5, 5, 7, 7, -1]}, "without gap or overlap"),
             ({"first_leaf": [0, 1, 0, 2, 3, 2, 4, 1]}, "range of the root"),
-            ({"last_leaf": [1, 2, 2, 3, 4, 4, 6, 5]}, "must be exactly one leaf"),
+            ({"last_leaf": [1, 2, 2, 3, 4, 4, 6, 5]}, "must be one leaf"),
             ({"first_leaf": [0, 1, 0, 2, 3, 2, 4]}, "column first_leaf has 7 rows instead of 8"),
         ],
     )

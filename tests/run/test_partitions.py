@@ -158,7 +158,9 @@ def test_partitions_give_the_release_of_a_whole_run(
         steps = [pq.read_table(tmp_path / place / "steps.parquet") for place in ("whole", name)]
         assert steps[0].equals(steps[1])
         for file in ("areas.geojson", "crosswalk.csv"):
-            assert sorted((tmp_path / "whole" / file).read_text()) == sorted((tmp_path / name / file).read_text())
+            texts = [(tmp_path / place / file).read_text() for place in ("whole", name)]
+            lines = [sorted(line.rstrip(",") for line in text.splitlines()) for text in texts]
+            assert lines[0] == lines[1]
         for part in ("method", "k_unit", "step_seconds", "guarantees", "cost", "risk"):
             assert made.manifest[part] == whole.manifest[part], part
         assert made.cost == whole.cost[: len(made.cost)]
