@@ -35,7 +35,7 @@ SHAPES = {
     "JSON of another kind": ('{"a": 1}', ("zones.geojson",)),
     "null shape": (ZONES.replace('{"type": "Polygon", "coordinates": ' + json.dumps([square(2.18, 41.38)]) + "}", "null"),
                    ("1 row (row 2)", "no shape")),
-    "lines": (ZONES.replace("Polygon", "MultiLineString"), ("2 rows (rows 1 and 2)", "no polygons")),
+    "lines": (ZONES.replace("Polygon", "MultiLineString"), ("2 rows (rows 1 and 2)", "no polygon")),
     "meters": (zones_json(("Zurbano", square(430000, 4580000, 100)), ("Ymirstad", square(430100, 4580000, 100))),
                ("not degrees",)),
     "ids twice": (zones_json(("Zurbano", square(2.17, 41.38)), ("Zurbano", square(2.18, 41.38))), ("1 row (row 2)", "--zone-id")),

@@ -17,7 +17,7 @@ from examples import ALL
 
 import crowdveil
 from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError
-from crowdveil.io.manifest import read_manifest
+from crowdveil.io.manifest import INPUT_FILES, read_manifest
 from crowdveil.io.written_release import file_hash
 
 INSTEAD: tuple[Any, ...] = (..., None, 7, {})
@@ -91,6 +91,18 @@ def test_manifests_of_any_form_end_in_a_sentence(trips: Path, release: Path, tmp
                 faults.append((path, instead, repr(error)))
     assert refused > 100
     assert not faults, "\n".join(map(str, faults))
+
+
+@pytest.mark.parametrize("forged", ["grid:500m", 7, {"name": ["grid:500m"]}, {"sha256": 3}])
+def test_an_input_file_is_described_by_texts(trips: Path, release: Path, tmp_path: Path, forged: Any) -> None:
+    folder = tmp_path / "forged"
+    shutil.copytree(release, folder)
+    for name in INPUT_FILES:
+        manifest = json.loads((release / "manifest.json").read_text())
+        manifest["input"]["options"][name] = forged
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(InputError, match="the manifest is broken"):
+            crowdveil.verify(folder, trips)
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ class FlowReading(Reading):
     """Existing areas for the method fixed: the folder of a release, or a table of zones and their groups."""
     min_tiles_of: Column = Field(None, title="Tiles that count")
     """Tiles that count for the smallest number of tiles: those with a value above 0 in this column of the zones, such as
-    inhabitants or points of interest; or visited, for tiles in which a trip starts or ends. [all tiles]"""
+    inhabitants or points of interest; or visited, for tiles in which a trip starts or ends. Default: all tiles."""
     step: Annotated[str | int | None, BeforeValidator(_as_text)] = Field(
         None, title="Length of a time step", json_schema_extra=DURATION
     )

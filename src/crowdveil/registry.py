@@ -126,12 +126,7 @@ def method_names() -> list[str]:
 @lru_cache(maxsize=1)
 def all_methods() -> dict[str, Method]:
     """Return all methods by name: those of this package, then those of others."""
-    found = {name: _own_method(name) for name in METHODS}
-    for name in extensions.installed(ENTRY_POINTS):
-        if name in found:
-            raise ParameterError(f"two installed packages have a method {name}. Uninstall one of them.")
-        found[name] = extensions.load(ENTRY_POINTS, name, Method)
-    return found
+    return {name: _own_method(name) for name in METHODS} | _of_packages(ENTRY_POINTS, Method, METHODS)
 
 
 def find_method(name: str) -> Method:
@@ -153,8 +148,7 @@ def default_method(data: Any, options: Mapping[str, Any]) -> Method:
 @lru_cache(maxsize=1)
 def all_measures() -> dict[str, Measure]:
     """Return all measures by name, of flows and of trajectories."""
-    own = {name: _own_measure(name) for name in MEASURES}
-    return own | {name: extensions.load(MEASURE_POINTS, name, Measure) for name in extensions.installed(MEASURE_POINTS)}
+    return {name: _own_measure(name) for name in MEASURES} | _of_packages(MEASURE_POINTS, Measure, MEASURES)
 
 
 def find_measure(name: str) -> Measure:
@@ -175,7 +169,7 @@ def find_measures(name: str) -> tuple[Measure, ...]:
 
 def all_analyses() -> dict[str, Analysis]:
     """Return all analyses by name."""
-    return {name: _analysis(name) for name in (*ANALYSES, *extensions.installed(ANALYSIS_POINTS))}
+    return {name: _analysis(name) for name in ANALYSES} | _of_packages(ANALYSIS_POINTS, Analysis, ANALYSES)
 
 
 def find_analysis(name: str) -> Analysis:
@@ -218,6 +212,14 @@ def all_aggregations() -> dict[str, Aggregation]:
 def find_aggregation(name: str) -> Aggregation:
     """Return an aggregation by its name or its name in other software."""
     return _find("aggregation", name, all_aggregations)
+
+
+def _of_packages(group: str, kind: type[_Record], own: Mapping[str, str]) -> dict[str, _Record]:
+    """Return the records of installed packages by name; raise where one has a name of ours."""
+    names = extensions.installed(group)
+    if taken := [name for name in names if name in own]:
+        raise ParameterError(f"two installed packages have {taken[0]} in {group}; uninstall one of them.")
+    return {name: extensions.load(group, name, kind) for name in names}
 
 
 def _own_method(name: str) -> Method:

@@ -15,7 +15,7 @@ from examples import ALL
 from test_quadtree_heatmap import cabs
 
 import crowdveil
-from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError
+from crowdveil.errors import CrowdveilError, GuaranteeViolatedError, InputError, ParameterError
 from crowdveil.io.manifest import FORMAT
 from crowdveil.io.written_release import file_hash
 from test_forged_manifests import changed, places
@@ -205,3 +205,5 @@ def test_people_that_the_original_does_not_name(made: Path) -> None:
     assert isinstance(nameless, pa.Table)
     with pytest.raises(InputError, match="original counts trajectories, but the heat map counts people"):
         crowdveil.verify(made / "map", nameless)
+    with pytest.raises(ParameterError, match="a heat map has no pairing"):
+        crowdveil.verify(made / "map", cabs(), pairing=nameless)

@@ -16,6 +16,11 @@ from crowdveil.errors import InputError
 from crowdveil.io.archive import check_archive, pack, unpack
 
 FILES = {"manifest.json": b"{}", "flows.parquet": b"PAR1" * 1000, "areas.geojson": b"[]" * 5000}
+PARTS = {
+    "manifest.json": b"{}",
+    "flows.parquet/part-00000.parquet": b"PAR1",
+    "flows.parquet/part-00001.parquet": b"PAR1" * 9,
+}
 
 
 def folder_of(where: Path, order: list[str]) -> Path:
@@ -35,7 +40,19 @@ def test_the_same_files_make_the_same_bytes(tmp_path: Path) -> None:
     assert {p.name: p.read_bytes() for p in (tmp_path / "back").iterdir()} == FILES
 
 
-@pytest.mark.parametrize("name", ["../x", "/x", "a/b", "a\\b", "..", "", ".x", "né"])
+def test_rows_in_a_folder_of_parts_are_packed_too(tmp_path: Path) -> None:
+    (tmp_path / "from" / "flows.parquet").mkdir(parents=True)
+    for name, content in PARTS.items():
+        (tmp_path / "from" / name).write_bytes(content)
+    pack(tmp_path / "from", tmp_path / "a.zip")
+    unpack(tmp_path / "a.zip", tmp_path / "back", 1 << 20)
+    assert {name: (tmp_path / "back" / name).read_bytes() for name in PARTS} == PARTS
+    assert len(list((tmp_path / "back").rglob("*"))) == len(PARTS) + 1
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "/x", "a/b", "a\\b", "..", "", ".x", "né", "../x.parquet/b", "a.parquet/../b", "a.parquet/b/c"]
+)
 def test_names_that_lead_elsewhere_are_refused(name: str, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         entry = zipfile.ZipInfo("placeholder")
@@ -58,7 +75,11 @@ def test_links_locks_and_bombs_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "twice.zip", "w") as archive:
         archive.writestr("a", b"1")
         archive.writestr("A", b"1")
+    with zipfile.ZipFile(tmp_path / "both.zip", "w") as archive:
+        archive.writestr("a.parquet", b"1")
+        archive.writestr("A.parquet/b", b"1")
     for name, says in (
+        ("both", "distinct names"),
         ("link", "no links"),
         ("bomb", "unpacked files are too large"),
         ("lzma", "stored or deflated"),

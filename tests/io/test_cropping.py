@@ -19,6 +19,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.model.globe import Box
 from crowdveil.model.tessellation import public_box, public_step
+from crowdveil.model.zones import Zones
 
 CITY = "2.0,48.0,2.1,48.1"
 
@@ -122,6 +123,17 @@ def test_a_time_window_takes_the_first_time_and_not_the_second(window: str) -> N
     assert flows.total == 32 and flows.steps == len({i % 24 for i in range(96) if i % 3 == 1})
     with pytest.raises(InputError, match="no column of times"):
         read_flows(data.drop_columns(["time"]), zones="grid:1km", time_window=window)
+
+
+def test_rows_outside_a_time_window_are_no_problem() -> None:
+    """Even if their zones are unknown; a row without a time is one, since it may lie in the window."""
+    times = ["2026-03-02T08:00", "2026-03-09T08:00", "2026-03-02T09:00"]
+    table = pa.table({"origin": ["a", "x", "b"], "destination": ["b"] * 3, "time": times})
+    flows = read_flows(table, zones=Zones.from_ids(["a", "b"]), time_window="2026-03-02,2026-03-03")
+    assert flows.total == 2
+    without = table.set_column(2, "time", [pa.array([None, *times[1:]], pa.string())])
+    with pytest.raises(InputError, match=r"row 1\) has no usable time"):
+        read_flows(without, zones=Zones.from_ids(["a", "b"]), time_window="2026-03-02,2026-03-03")
 
 
 @pytest.mark.parametrize(

@@ -119,14 +119,15 @@ def made(path: Path, matrices: dict[str, Any], lookup: Any = None) -> Path:
         ([[np.nan]], None, "all cells are zero or missing"),
         ([[1.0, 2.0]], None, "not square"),
         ([[1.0]], [1, 2], "lookup has 2 zones, but the matrices have 1 rows"),
-        ([[1.0, 2.0], [3.0, 4.0]], [1, 1], "repeats an earlier id"),
+        ([[1.0, 2.0], [3.0, 4.0]], [1, 1], "the lookup zone_id repeats 1 id"),
         ([[b"x"]], None, "broken"),
         (5.0, None, "broken"),
     ],
 )
 def test_bad_matrices_are_refused(values: Any, lookup: Any, says: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=says):
-        read_omx(made(tmp_path / "bad.omx", {"m": values}, lookup))
+    for zones in (None, Zones.from_ids(["1", "2"])) if lookup == [1, 1] else (None,):
+        with pytest.raises(InputError, match=says):
+            read_omx(made(tmp_path / "bad.omx", {"m": values}, lookup), zones=zones)
 
 
 def test_files_that_are_no_matrices_are_refused(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_files_that_are_no_matrices_are_refused(tmp_path: Path) -> None:
             read_omx(wrong)
     with pytest.raises(InputError, match="no lookup x; it has zone_id"):
         read_omx(good, lookup="x")
-    with pytest.raises(InputError, match="1 zones of the lookup are not among the zones"):
+    with pytest.raises(InputError, match="1 zone of the lookup is not among the zones"):
         read_omx(good, zones=Zones.from_ids(["6"]))
 
 

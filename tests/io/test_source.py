@@ -40,6 +40,14 @@ def test_packed_csv_is_read(name: str, pack: object, tmp_path: Path) -> None:
     assert open_source(tmp_path / name).read().equals(TABLE)
 
 
+def test_a_packed_csv_with_a_bad_row_and_a_broken_end_is_refused(tmp_path: Path) -> None:
+    """The row is found in the first block; the end breaks only when the whole file is searched for the reason."""
+    packed = gzip.compress(b"a,b\n1,2,3\n" + b"1,2\n" * 5_000_000, 1)
+    (tmp_path / "t.csv.gz").write_bytes(packed[:-100])
+    with pytest.raises(InputError, match=r"Expected 2 values per row, but 1 row \(row 1\) has 3"):
+        open_source(tmp_path / "t.csv.gz")
+
+
 def test_parquet_is_known_by_its_first_bytes(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "data.bin")
     source = open_source(tmp_path / "data.bin")

@@ -155,7 +155,7 @@ def test_borders_that_nearly_fit_are_no_overlap(frame: gpd.GeoDataFrame) -> None
     nearly = frame.set_geometry([shapely.box(2.0, 41.0, 2.1005, 41.1), *SHAPES[1:]], crs=4326)
     assert len(read_zones(nearly)) == 3
     over = frame.set_geometry([shapely.box(2.0, 41.0, 2.102, 41.1), *SHAPES[1:]], crs=4326)
-    with pytest.raises(InputError, match=r"1 pair of zones overlap, 2 rows \(rows 1 and 2\)"):
+    with pytest.raises(InputError, match=r"1 pair of zones overlap: 2 rows \(rows 1 and 2\)"):
         read_zones(over)
 
 

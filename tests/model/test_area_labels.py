@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import shapely
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,7 +88,7 @@ LEVELS = {"tile": [f"z{i}" for i in range(8)], "district": list("aabbccdd"), "ci
 
 def test_units_of_the_users_levels_are_named() -> None:
     zones = _zones([f"Z{i}" for i in range(8)])
-    zones = replace(zones, units=named_units(zones, LEVELS))
+    zones = replace(zones, units=named_units(zones, pa.table(LEVELS)))
     labels = area_labels(_areas(zones, (0, 1), (4, 5), (0, 1, 2, 3), tuple(range(8)), (0, 1, 2), (1,)))
     assert labels == ["a", "c", "North", WHOLE_MAP, "Z1 + 2", "Z1"]
     large = area_labels(_areas(zones, tuple(range(6))))
@@ -96,10 +97,10 @@ def test_units_of_the_users_levels_are_named() -> None:
         "node": [*(f"z{i}" for i in range(8)), "a", "b"],
         "parent": [*("a" if i < 3 else "b" for i in range(8)), "b", None],
     }
-    by_edges = replace(zones, units=named_units(zones, edges))
+    by_edges = replace(zones, units=named_units(zones, pa.table(edges)))
     assert area_labels(_areas(by_edges, (0, 1, 2), tuple(range(8)))) == ["a", "b"]
     nodes = {"node": [0], "parent": [None], "tiles": [1], "tile": ["z0"]}
-    assert named_units(zones, nodes) == ()
+    assert named_units(zones, pa.table(nodes)) == ()
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b" * 70, "Z1", ""]), st.integers(0, 2)), min_size=2, max_size=8))

@@ -71,8 +71,8 @@ class TestDoor:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"leaf_tile": [2, 0, 1, 4, 4]}, "must be one leaf"),
-            ({"leaf_tile": [2, 0, 1, 4, 5]}, "must be one leaf"),
+            ({"leaf_tile": [2, 0, 1, 4, 4]}, "must be exactly one leaf"),
+            ({"leaf_tile": [2, 0, 1, 4, 5]}, "must be exactly one leaf"),
             ({"leaf_tile": [2, 0, 1, 3]}, "range of the root"),
             ({"parent": [2, 2, 7, 5, 5, 7, 7, 7]}, "last node must be the root"),
             ({"parent": [2, 2, 7, 5, 5, 7, -1, -1]}, "no later node"),
@@ -219,8 +219,8 @@ class TestFromParents:
             ([2, 2, -2], [0, 1, -1], "is not a tree: the parent of 1 node is no node"),
             ([2, 2, -1], [0, -1, -1], "got none at 1 node"),
             ([2, 2, -1], [0, 1, 2], "got 1 tile with children"),
-            ([2, 2, -1], [0, 0, -1], "must be one leaf"),
-            ([2, 2, -1], [0, 2, -1], "must be one leaf"),
+            ([2, 2, -1], [0, 0, -1], "must be exactly one leaf"),
+            ([2, 2, -1], [0, 2, -1], "must be exactly one leaf"),
             ([2, 2, -1], [0, 1], "column tile has 2 rows instead of 3"),
             ([2.0, 2.0, -1.0], [0, 1, -1], "must be a whole number"),
         ],

@@ -244,9 +244,6 @@ def test_h3_cells_that_are_none_or_of_two_sizes_are_refused() -> None:
         h3_zones([fine, "zebra"])
     with pytest.raises(InputError, match="2 resolutions"):
         h3_zones([fine, coarse])
-    for resolution in (-1, 16):
-        with pytest.raises(ParameterError, match="from 0 to 15"):
-            h3_cells(np.array([2.0]), np.array([41.0]), resolution)
 
 
 def test_outlines_are_what_is_known() -> None:

@@ -150,6 +150,9 @@ def test_what_cannot_be_derived(trips: Path, groups: Path, tmp_path: Path) -> No
     hours(trips, tmp_path / "hours")
     with pytest.raises(ParameterError, match="nothing would change"):
         crowdveil.derive(tmp_path / "hours", tmp_path / "same")
+    groups.write_text("zone,group\nz0,north\nz0,south\nz1,north\n")
+    with pytest.raises(InputError, match="a zone is in more than one row"):
+        crowdveil.derive(tmp_path / "hours", tmp_path / "out", to_zones=groups)
     groups.write_text("zone,group\nz0,north\n")
     ledger = crowdveil.ledger_init(tmp_path / "ledger")
     with pytest.raises(InputError, match="in the ledger, which lacks it"):

@@ -46,7 +46,7 @@ from crowdveil.model.arrays import Floats, Ints, Mask, row_slices
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.params import Params
-from crowdveil.synth.city import generators, wanted_between
+from crowdveil.synth.city import generators, require_between
 from crowdveil.synth.trajectories import TrajectoryRows, in_memory, stream_trajectories
 
 CHUNK = 5000
@@ -137,7 +137,7 @@ def mover_chunks(
     network: RoadNetwork, movers: int, traffic: Traffic, placement: NetworkPlacement, *, seed: int, chunk: int = CHUNK
 ) -> Iterator[TrajectoryRows]:
     """Yield chunks of at most `chunk` movers that make `movers` in all, in the order in which they appear."""
-    wanted_between("movers", movers, 0, MAX_MOVERS)
+    require_between("movers", movers, 0, MAX_MOVERS)
     _check_width(network, placement)
     events = _external_objects(network, traffic, -(-movers // traffic.per_stamp) + traffic.lifespan, seed)
     starts = range(0, movers, chunk)

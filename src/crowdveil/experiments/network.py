@@ -13,7 +13,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, rows_that
 from crowdveil.model.arrays import Floats, Ints, Mask, freeze_columns, frozen, require
-from crowdveil.synth.city import generators, wanted_between
+from crowdveil.synth.city import generators, require_between
 
 MAX_SIDE = 3000
 """Streets of a synthetic network in either direction."""
@@ -136,8 +136,8 @@ def street_grid(seed: int, side: int = 60, street: float = 170.0) -> RoadNetwork
     street
         Distance between parallel streets.
     """
-    wanted_between("side", side, 2, MAX_SIDE)
-    wanted_between("street", street, 1e-3, 1e6)
+    require_between("side", side, 2, MAX_SIDE)
+    require_between("street", street, 1e-3, 1e6)
     (rng,) = generators(seed, 3, 1)
     number = np.arange(side * side).reshape(side, side)
     row, column = np.divmod(number.ravel(), side)

@@ -30,7 +30,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.model.projection import LocalProjection
 from crowdveil.model.tessellation import voronoi_zones
 from crowdveil.model.zones import Zones
-from crowdveil.synth.city import wanted_between
+from crowdveil.synth.city import require_between
 
 BIG = 10
 STEP_S = 3600
@@ -100,7 +100,7 @@ def make_profile(name: str, rng: np.random.Generator, matrices: int = 1) -> Flow
     """
     if name not in PROFILES:
         raise ParameterError(f"there is no profile {name!r}; the profiles are {', '.join(PROFILES)}.")
-    wanted_between("matrices", matrices, 1, MAX_MATRICES)
+    require_between("matrices", matrices, 1, MAX_MATRICES)
     profile = PROFILES[name]
     if profile.split_of is not None:
         return _split(make_profile(profile.split_of, rng, matrices), rng)

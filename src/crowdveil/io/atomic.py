@@ -16,6 +16,10 @@ from crowdveil.errors import CrowdveilError, OutputError, Text
 MARK = ".crowdveil-partial"
 OLD = ".old"
 """Suffix of a complete folder while it is replaced in two renames; see `recover`."""
+IS_FILE = Text("Expected a folder to write to, but this is a file. Name a folder with {output}.")
+FOLDER_EXISTS = Text("the folder exists. Name another with {output}, or replace it with {overwrite}.")
+NO_RELEASE = Text("the folder holds no release, so it is not replaced. Name another with {output}.")
+"""Why a release is not written to a folder, here or on a cluster."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -43,20 +47,13 @@ def check_target(target: Path, *, overwrite: bool, mark_file: str) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise OutputError(
-            target, Text("Expected a folder to write to, but this is a file. Name a folder with {output}.")
-        )
+        raise OutputError(target, IS_FILE)
     if not any(target.iterdir()):
         return
     if not overwrite:
-        raise OutputError(
-            target,
-            Text("the folder exists. Name another with {output}, or replace it with {overwrite}."),
-        )
+        raise OutputError(target, FOLDER_EXISTS)
     if not (target / mark_file).exists():
-        raise OutputError(
-            target, Text("the folder holds no release, so it is not replaced. Name another with {output}.")
-        )
+        raise OutputError(target, NO_RELEASE)
 
 
 @contextmanager
@@ -167,9 +164,8 @@ def recover(target: Path) -> None:
     target = Path(target).absolute()
     prefix = f".{target.name}{MARK}-{socket.gethostname()}-"
     with suppress(OSError):
-        # Not `glob`, which compiles an expression for each name: that took longer than reading the folder.
         found = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
-        left = [path for path in found if path not in _used and is_of_dead_process(path.name.removeprefix(prefix))]
+        left = [path for path in found if path not in _used and _is_of_dead_process(path.name.removeprefix(prefix))]
         for path in sorted(left):
             if path.name.endswith(OLD) and path.is_dir():
                 if not target.exists():
@@ -181,7 +177,7 @@ def recover(target: Path) -> None:
             _remove(path)
 
 
-def is_of_dead_process(suffix: str) -> bool:
+def _is_of_dead_process(suffix: str) -> bool:
     """Return whether the end of a name holds the id of a process that has ended."""
     number = suffix.split(".")[0]
     return number.isdecimal() and not _alive(int(number))

@@ -16,7 +16,9 @@ INHABITED = (-60.0, 78.0)
 def check_axes(
     lon: Floats, lat: Floats, columns: tuple[str, str], name: str, zones: Zones | None, notes: ReadNotes | None
 ) -> None:
-    """Raise if the zones, or else the latitudes where people live, fit only the exchanged coordinates; note if both fit.
+    """Raise if longitudes and latitudes look exchanged; note it if nothing shows whether they are.
+
+    They are compared with the zones or, without zones, with the latitudes where people live.
 
     `columns` are those of longitude and latitude. Without `notes` nothing is noted.
     """
@@ -41,7 +43,7 @@ def check_axes(
 
 
 def _near(zones: Zones, lon: Floats, lat: Floats) -> float:
-    """Return the share of places in the box of the zones, which is half as wide again."""
+    """Return the share of places in the box of the zones, which is extended by a quarter on each side."""
     inside = np.ones(len(lon), np.bool_)
     for values, places in ((zones.lon, lon), (zones.lat, lat)):
         low, high = values.min(), values.max()

@@ -74,13 +74,13 @@ def find_column(source: Source, role: str, named: str | None, notes: ReadNotes) 
 
 
 def _option(role: str) -> Option:
-    """Return the option that names the column of a role; coordinates of an end are named as its LON,LAT."""
+    """Return the option that names the column of a role; origin and destination have one option for both coordinates."""
     end = role.removesuffix("_lon").removesuffix("_lat")
     return Option(end) if end in ("origin", "destination") else Option(role)
 
 
 def _nearest(name: str, source: Source, cutoff: float = 0.6) -> list[str]:
-    """Return the column whose name is most like a name, if there is one."""
+    """Return the column with the most similar name, in a list; empty if none is similar."""
     return get_close_matches(name, source.columns, n=1, cutoff=cutoff)
 
 
@@ -137,7 +137,7 @@ def has_positions(source: Source) -> bool:
 
 
 def _usual_roles(source: Source) -> set[str]:
-    """Return the roles that columns have by their usual names."""
+    """Return the roles of the columns with usual names."""
     names = {name.lower() for name in source.columns}
     return {role for role, usual in USUAL.items() if not names.isdisjoint(usual)}
 

@@ -1,6 +1,6 @@
 """Files that follow from the tables of a release of flows: crosswalk, flow maps, matrices.
 
-Each is a function of the written tables and areas, so that it reveals nothing more, and a verification can make it again.
+Each follows from the written tables and areas alone, so it reveals nothing more, and a verification can make it again.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _labels(written: WrittenRelease, tz: str) -> tuple[Ints, list[str]]:
 
 
 def _texts(t: Ints, tz: str) -> list[str]:
-    """Return times as text; of rows without times, the word all."""
+    """Return times as text; the word all where rows have no times."""
     return ["all"] if len(t) and t[0] == NO_TIME else iso_times(t, tz).to_pylist()
 
 

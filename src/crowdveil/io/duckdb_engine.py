@@ -72,7 +72,7 @@ def _interruptible(connection: Any, work: Callable[[], Any]) -> Any:
 
 @contextmanager
 def duckdb_errors(name: str, failed: Sequence[BaseException] = ()) -> Iterator[None]:
-    """Turn errors of DuckDB into one sentence; raise the first of `failed`, errors of ours that passed through it, instead."""
+    """Turn an error of DuckDB into one sentence. If `failed` has errors of ours that passed through it, raise the first."""
     import duckdb
 
     try:

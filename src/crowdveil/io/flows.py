@@ -23,6 +23,7 @@ from crowdveil.io.tiling import Tiling, by_coordinates, station_zones, usable_co
 from crowdveil.io.times import TimeForm
 from crowdveil.io.values import encode_ids, find_unusable_weights, to_weight_units
 from crowdveil.io.zones import read_zones
+from crowdveil.model.arrays import count_distinct
 from crowdveil.model.flows import WEIGHT_UNITS, Flows
 from crowdveil.model.time_axis import DEFAULT_STEP, Clock, TimeAxis, step_seconds
 from crowdveil.model.trips import Trips
@@ -197,10 +198,11 @@ def trips_to_flows(trips: Trips, *, step: str | int | None = None, tz: str = "UT
     if trips.weight is not None:
         reasons = [reason for reason, rows in find_unusable_weights(trips.weight).items() if rows.any()]
         if reasons:
-            raise InputError("trips", f"some weights {reasons[0]}. Give weights inside these bounds.")
+            raise InputError("trips", f"some weights are {reasons[0]}. Scale them, or remove them.")
         columns["weight"] = to_weight_units(trips.weight)
     grouped = group_in_memory(pa.table(columns), members=members)
-    return to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
+    flows = to_flows(grouped, trips.zones, None, steps, "person" in columns, None)
+    return flows if trips.person is None else replace(flows, distinct_people=count_distinct(trips.person))
 
 
 def resolve_step_seconds(step: str | int | None, columns: OdColumns, notes: ReadNotes) -> int | None:

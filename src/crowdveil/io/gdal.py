@@ -12,7 +12,6 @@ import re
 import sqlite3
 import tempfile
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +21,7 @@ import pyarrow as pa
 import shapely
 
 from crowdveil.errors import InputError, Text
-from crowdveil.io.archive import check_unpacked_size, is_plain_entry, write_entry
+from crowdveil.io.archive import check_plain, open_archive, write_entry
 from crowdveil.io.notes import ReadNotes
 from crowdveil.model.arrays import Labels
 
@@ -112,13 +111,9 @@ def _refuse_code(path: Path, given: Path) -> None:
 
 def _unzip(path: Path, folder: Path) -> Path:
     """Unpack the one shapefile of a zip file under fixed names: no links, and no file above the size limit."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = {Path(e.filename).suffix.lower(): e for e in _shapefile_entries(path, archive)}
-            for suffix, entry in entries.items():
-                write_entry(archive, entry, folder / f"zones{suffix}", str(path))
-    except (zipfile.BadZipFile, OSError, NotImplementedError, OverflowError, zlib.error):
-        raise InputError(path, "the zip file is broken. Pack it again.") from None
+    with open_archive(path, str(path)) as archive:
+        for entry in _shapefile_entries(path, archive):
+            write_entry(archive, entry, folder / f"zones{Path(entry.filename).suffix.lower()}", str(path))
     return folder / "zones.shp"
 
 
@@ -129,7 +124,5 @@ def _shapefile_entries(path: Path, archive: zipfile.ZipFile) -> list[zipfile.Zip
         raise InputError(path, f"Expected exactly one shapefile in the zip file, but it has {len(shapes)}.")
     stem = shapes[0].filename[:-4].lower()
     entries = [e for e in found if e.filename.lower() in [stem + suffix for suffix in _SHAPEFILE_SUFFIXES]]
-    if not all(is_plain_entry(e) for e in entries):
-        raise InputError(path, "Expected plain files in the zip file, no links and nothing encrypted.")
-    check_unpacked_size(entries, str(path), MAX_UNPACKED_BYTES)
+    check_plain(entries, str(path), MAX_UNPACKED_BYTES)
     return entries

@@ -135,6 +135,8 @@ def _as_text(value: Any) -> str | None:
 COORDINATE_DECIMALS = 6
 """Decimals of written degrees: about 0.1 m."""
 GRID = 10.0**-COORDINATE_DECIMALS
+POLYGONS = (3, 6)
+"""Types of shapes with an area, in shapely: polygons and multipolygons."""
 
 
 def write_features(features: Iterable[tuple[dict[str, Any], Any]], path: Path) -> None:
@@ -173,7 +175,7 @@ def _geometry_text(shape: Any) -> str:
 def snap_to_grid(shapes: Labels) -> Labels:
     """Round shapes to the written decimals; snap those that would cross themselves as a whole."""
     found = np.array(_rounded(shapes), dtype=object)
-    polygons = np.isin(shapely.get_type_id(found), (3, 6))
+    polygons = np.isin(shapely.get_type_id(found), POLYGONS)
     for i in np.flatnonzero(polygons & ~shapely.is_valid(found)):
         found[i] = _valid(found[i], shapes[i])
     return found
@@ -182,7 +184,8 @@ def snap_to_grid(shapes: Labels) -> Labels:
 def union_outline(shapes: Labels) -> Any:
     """Return the union of shapes on the grid, itself on the grid."""
     # Shapes smaller than the grid, and points, stay as they are.
-    return shapely.union_all(shapes, grid_size=GRID if np.all(np.isin(shapely.get_type_id(shapes), (3, 6))) else None)
+    polygons = np.all(np.isin(shapely.get_type_id(shapes), POLYGONS))
+    return shapely.union_all(shapes, grid_size=GRID if polygons else None)
 
 
 def _rounded(shape: Any) -> Any:
@@ -191,18 +194,18 @@ def _rounded(shape: Any) -> Any:
 
 def _valid(rounded: Any, shape: Any) -> Any:
     """Return the rounded shape if it is valid, else the nearest valid one on the grid."""
-    if rounded.geom_type not in ("Polygon", "MultiPolygon") or rounded.is_valid:
+    if shapely.get_type_id(rounded) not in POLYGONS or rounded.is_valid:
         return rounded
     snapped = _rounded(shapely.set_precision(cut_at_date_line(shape), GRID))
     if not snapped.is_valid:
         parts = shapely.get_parts(shapely.make_valid(snapped))
-        snapped = shapely.union_all([part for part in parts if part.geom_type in ("Polygon", "MultiPolygon")])
+        snapped = shapely.union_all(parts[np.isin(shapely.get_type_id(parts), POLYGONS)])
     # A shape smaller than the grid keeps all digits.
     return cut_at_date_line(shape) if snapped.is_empty else snapped
 
 
 def write_zones(zones: Zones, path: str | Path, *, overwrite: bool = False) -> None:
     """Write zones as GeoJSON with the property zone_id."""
-    shapes = zones.outlines(np.arange(len(zones), dtype=np.int32))
+    features = (({"zone_id": name}, shape) for name, shape in zip(zones.ids, zones.shapes(), strict=True))
     with new_file(Path(path), overwrite=overwrite) as file:
-        write_features((({"zone_id": name}, shape) for name, shape in zip(zones.ids, shapes, strict=True)), file)
+        write_features(features, file)

@@ -19,6 +19,8 @@ from crowdveil.model.time_axis import Clock
 
 FORMAT: Final = 6
 """Version of manifests; each is read by the versions of Crowdveil that write it."""
+INPUT_FILES = ("zones", "hierarchy", "partition")
+"""Input options that name a file, or are data themselves; a manifest describes them by a hash, a name or a type."""
 Number = int | float | None
 
 
@@ -101,6 +103,14 @@ class InputEntry(Entry):
     dropped: dict[str, str]
     """Numbers of dropped rows by reason, rounded down to a multiple of k."""
     dropped_percent: int | None
+
+    @field_validator("options")
+    @classmethod
+    def _described_files(cls, options: dict[str, Any]) -> dict[str, Any]:
+        for described in (options[name] for name in INPUT_FILES if name in options):
+            if not isinstance(described, dict) or not all(isinstance(value, str) for value in described.values()):
+                raise ValueError("an input file is not described by names and texts")
+        return options
 
 
 class Trial(Entry):

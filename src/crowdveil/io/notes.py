@@ -55,12 +55,12 @@ class ReadNotes:
 
     def published(self, k: int) -> dict[str, Any]:
         """Return the notes for the manifest. Numbers are rounded down to multiples of k, since an exact one may show a person."""
-        kept = sum(n - n % k for n in self.dropped.values())
+        dropped = sum(n - n % k for n in self.dropped.values())
         numbers = [f"{text}: {_rounded(n, k)}." for text, n in self.numbers.items()]
         return {
             "notes": [*self.messages, *numbers],
             "dropped": {reason: _rounded(n, k) for reason, n in self.dropped.items()},
-            "dropped_percent": 100 * kept // self.rows if self.rows and self.dropped else None,
+            "dropped_percent": 100 * dropped // self.rows if self.rows and self.dropped else None,
         }
 
     def drop(self, reason: str, rows: int) -> None:

@@ -83,7 +83,7 @@ class FlowGrouping:
         with engine() as connection, self._errors():
             self._register(connection)
             rows = "stream"
-            if "person" in self._columns:  # which are read again, to count people
+            if "person" in self._columns:  # kept, to be read again for the number of people
                 self._keep(connection, "FROM stream")
                 rows = "rows"
             grouped = self.groups(connection, rows, self.reader.notes.rows, members=members)
@@ -225,7 +225,7 @@ def refuse_repeated(repeated: int, name: str) -> None:
 
 
 def _keyed(rows: pa.RecordBatch, steps: TimeAxis | None) -> pa.RecordBatch:
-    """Return prepared rows with their time step, and with the trips that a row stands for as n; rows without trips go."""
+    """Return prepared rows with their time step and, as n, the trips that each stands for; drop rows without trips."""
     if "volume" in rows.schema.names:
         some = pc.greater(rows["volume"], 0)
         rows = rows.filter(pc.or_(some, pc.greater(rows["part"], 0)) if "part" in rows.schema.names else some)

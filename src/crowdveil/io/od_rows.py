@@ -13,14 +13,12 @@ from crowdveil.errors import InputError, Text
 from crowdveil.io.cropping import Crop
 from crowdveil.io.notes import Problems, ReadNotes
 from crowdveil.io.od_columns import ENDS, OdColumns
-from crowdveil.io.person_ids import (
-    normalized_ids,
-    refuse_other_spelling,
-)
+from crowdveil.io.person_ids import normalized_ids, refuse_other_spelling
 from crowdveil.io.source import Source
 from crowdveil.io.times import (
     FAR_TIME,
     FIX_TIMES,
+    Seconds,
     TimeForm,
     far_reason,
     far_years,
@@ -47,7 +45,7 @@ from crowdveil.model.time_axis import Clock
 from crowdveil.model.zones import Zones
 
 NO_TIME = "have no usable time in column"
-OFF_GLOBE = "are no degrees on the globe in column"
+OFF_GLOBE = "have degrees that are not on the globe in column"
 OUTSIDE = "outside all zones"
 
 
@@ -202,7 +200,7 @@ class OdReader:
     def prepare(self, start: int, batch: pa.RecordBatch) -> OdChunk:
         """Prepare a chunk of the input that begins at row `start`."""
         columns: dict[str, Any] = {}
-        problems, instants, odd_times = Problems(), None, (0, 0)
+        problems, instants, odd = Problems(), None, (0, 0)
         bad: Mask = np.zeros(batch.num_rows, bool)
 
         def problem(reason: str, rows: Mask | None) -> None:
@@ -216,11 +214,16 @@ class OdReader:
             nonlocal bad
             bad = bad | rows
 
+        times, clock = self._times(batch), Clock(self.tz)
+        if times is not None:
+            columns["wall"] = clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
+            crop(self.crop.outside_times(columns["wall"]) & ~times.bad)
         for end, short in zip(ENDS, "od", strict=True):
             columns[short] = self._zone_indices(batch, end, problem, crop)
-        if self.columns.time is not None:
-            columns["wall"], instants, odd_times = self._wall(batch[self.columns.time], problem)
-            crop(self.crop.outside_times(columns["wall"]))
+        if times is not None:
+            problem(far_reason(self.columns.time), far_years(times, self.form))
+            problem(f"{NO_TIME} {self.columns.time}", times.bad)
+            instants, odd = None if times.bad.all() else times.instants, odd_times(times, clock)
         if self.columns.user is not None:
             person = normalized_ids(batch[self.columns.user], f"{self.source.name}, column {self.columns.user}")
             problem(f"have no user in column {self.columns.user}", person.is_null().to_numpy(zero_copy_only=False))
@@ -235,7 +238,7 @@ class OdReader:
             rows = batch.filter(pa.array(~bad)) if bad.any() else batch
             for name, values in self.content(rows).items():
                 usable = usable.append_column(name, pa.array(values))
-        return OdChunk(usable, problems, instants, *odd_times)
+        return OdChunk(usable, problems, instants, *odd)
 
     def _zone_indices(self, batch: pa.RecordBatch, end: str, problem: Any, crop: Any) -> Indices:
         if self.columns.by_id:
@@ -267,16 +270,12 @@ class OdReader:
         outside: Mask = self.crop.outside(zones.lon, zones.lat)[index]
         return outside
 
-    def _wall(self, column: Any, problem: Any) -> tuple[Ints, bool | None, tuple[int, int]]:
-        """Return local times, whether they are instants (None if no time is usable), and counts of odd times."""
-        times = read_seconds(column, f"{self.source.name}, column {self.columns.time}", self.form)
-        clock = Clock(self.tz)
-        wall = clock.to_wall(times.values if times.instants else clock.to_utc(times.values))
-        far = far_years(times, self.form)
-        for reason, bad in ((far_reason(self.columns.time), far), (f"{NO_TIME} {self.columns.time}", times.bad)):
-            if bad is not None and bad.any():
-                problem(reason, bad)
-        return wall, None if times.bad.all() else times.instants, odd_times(times, clock)
+    def _times(self, batch: pa.RecordBatch) -> Seconds | None:
+        """Return the times of a chunk; None if the data has none."""
+        column = self.columns.time
+        if column is None:
+            return None
+        return read_seconds(batch[column], f"{self.source.name}, column {column}", self.form)
 
     def _amounts(self, batch: pa.RecordBatch, problem: Any) -> dict[str, Any]:
         """Return volumes, numbers of people and weights. The column part has the fractions of volumes."""
@@ -292,7 +291,7 @@ class OdReader:
         if columns.weight is not None:
             weights = self._numbers(batch[columns.weight], columns.weight, problem)
             for reason, rows in find_unusable_weights(weights).items():
-                problem(f"{reason} in column {columns.weight}", rows)
+                problem(f"have a weight {reason} in column {columns.weight}", rows)
             made["weight"] = to_weight_units(weights)
         return made
 
@@ -301,18 +300,18 @@ class OdReader:
         values, missing = read_floats(column, f"{self.source.name}, column {name}")
         problem(comma_reason(name), None if missing is None else decimal_commas(column))
         problem(f"have no usable number in column {name}", missing)
-        problem(f"are below zero in column {name}", values < 0)
+        problem(f"have a number below zero in column {name}", values < 0)
         return values
 
     def _whole_numbers(self, column: Any, name: str, problem: Any) -> Ints:
         values = self._numbers(column, name, problem)
-        problem(f"are not whole in column {name}", values != np.floor(values))
+        problem(f"have a number that is not whole in column {name}", values != np.floor(values))
         return _without_large(values, name, problem)
 
 
 def _without_large(values: Floats, name: str, problem: Any) -> Ints:
-    """Return numbers without their fractions; those that are not exact are a problem, and 0."""
-    problem(f"are too large in column {name}", values > 2**53)
+    """Return numbers without their fractions; those that are too large to be exact are a problem, and become 0."""
+    problem(f"have too large a number in column {name}", values > 2**53)
     whole: Ints = np.where(np.abs(values) <= 2**53, values, 0).astype(np.int64)
     return whole
 

@@ -231,6 +231,9 @@ def _zones_of(
         ids = [v.decode() if isinstance(v, bytes) else str(v) for v in file["lookup"][name][:].tolist()]
     if len(ids) != rows:
         raise InputError(path, f"the lookup has {len(ids):,} zones, but the matrices have {rows:,} rows.")
+    repeated = rows - len(set(ids))
+    if repeated:
+        raise InputError(path, f"the lookup {name} repeats {counted(repeated, 'id')}. Expected each zone once.")
     if zones is None:
         zones = sort_by_id(Zones.from_ids(ids))
     index = np.array([zones.index_of(i) for i in ids], np.int32)
@@ -238,8 +241,8 @@ def _zones_of(
         raise InputError(
             path,
             Text(
-                "{missing:,} zones of the lookup are not among the zones. Name another with {origin}.",
-                missing=int((index < 0).sum()),
+                "{missing} not among the zones. Name another lookup with {origin}.",
+                missing=counted(int((index < 0).sum()), "zone of the lookup is", "zones of the lookup are"),
             ),
         )
     return index, zones

@@ -12,7 +12,7 @@ from crowdveil.errors import InputError, Option, Text, counted
 from crowdveil.io.manifest import read_manifest
 from crowdveil.io.release_reader import load_flow_release_alone
 from crowdveil.io.source import open_source
-from crowdveil.io.values import encode_ids
+from crowdveil.io.values import ids_of
 from crowdveil.io.written_release import MANIFEST_FILE, read_release
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Ints
@@ -81,49 +81,49 @@ def _boxes(
 
 
 def _of_table(given: Any, zones: Zones) -> ZoneGroups:
-    source = open_source(given)
-    table = source.read()
-    if table.num_columns != 2:
-        raise InputError(
-            source.name, f"Expected two columns, zone and group, got {counted(table.num_columns, 'column')}."
-        )
-    zone_column, group_column = _columns_of(table)
-    zone, names, no_zone = encode_ids(zone_column)
-    group, groups, no_group = encode_ids(group_column)
-    if no_zone is not None or no_group is not None:
-        raise InputError(source.name, "a zone or its group is missing in a row; fill it in.")
-    index = np.array([zones.index_of(str(name)) for name in names], np.int64)[zone]
-    part = np.full(len(zones), -1, np.int64)
-    part[index[index >= 0]] = group[index >= 0]
-    if len(np.unique(zone)) < len(zone):
-        raise InputError(source.name, "a zone is in more than one row. Give every zone one group.")
-    missing = int(np.count_nonzero(part < 0))
+    name, group_of = read_groups(given)
+    listed = [group_of.get(zone) for zone in zones.ids]
+    missing = listed.count(None)
     if missing:
         raise InputError(
-            source.name,
+            name,
             f"{counted(missing, 'zone')} of the data {'has' if missing == 1 else 'have'} no group. Add a row for each zone.",
         )
-    return _groups(zones, part, [str(name) for name in groups])
-
-
-def _columns_of(table: pa.Table) -> tuple[Any, Any]:
-    """Return the columns of zones and of groups: by their names, or the first and the second."""
-    named = {name.strip().lower(): name for name in table.column_names}
-    zone = named.get(
-        "zone", next((n for n in table.column_names if n.strip().lower() != "group"), table.column_names[0])
-    )
-    group = next(name for name in table.column_names if name != zone)
-    return table[zone], table[group]
-
-
-def _groups(zones: Zones, part: Ints, names: list[str]) -> ZoneGroups:
-    """Return groups in the order of their names; a group of one zone has the id of the zone, as everywhere."""
-    order = sorted(set(part.tolist()), key=lambda group: names[group])
-    number = np.full(len(names), -1, np.int64)
-    number[order] = np.arange(len(order))
-    part = number[part]
+    groups, part = np.unique(np.array(listed, str), return_inverse=True)
     areas = Areas.of_parts(zones, part)
+    # A group of one zone has its id, as everywhere; one that is called like a zone keeps its number.
     ids = set(zones.ids.tolist())
-    rows = zip(areas.names, areas.size.tolist(), order, strict=True)
-    called = [name if size == 1 or names[old] in ids else names[old] for name, size, old in rows]
-    return ZoneGroups(Areas(zones, np.array(called, dtype=object), areas.offsets, areas.tiles), part)
+    rows = zip(areas.names, areas.size.tolist(), groups.tolist(), strict=True)
+    names = [own if size == 1 or group in ids else group for own, size, group in rows]
+    return ZoneGroups(Areas(zones, np.array(names, dtype=object), areas.offsets, areas.tiles), part)
+
+
+def read_groups(given: Any) -> tuple[str, dict[str, str]]:
+    """Return the name of a table of zones and their groups, for messages, and the group of each zone that has one.
+
+    The columns are called zone and group; of a table of two columns, one of these names is enough, or none.
+    """
+    source = open_source(given)
+    table = source.read()
+    columns = (_texts(table[column], source.name) for column in _columns_of(table, source.name))
+    rows = [(zone, group) for zone, group in zip(*columns, strict=True) if zone is not None and group is not None]
+    group_of = dict(rows)
+    if len(group_of) < len(rows):
+        raise InputError(source.name, "a zone is in more than one row. Give every zone one group.")
+    return source.name, group_of
+
+
+def _columns_of(table: pa.Table, name: str) -> tuple[str, str]:
+    """Return the columns of zones and of groups."""
+    named = {column.strip().lower(): column for column in table.column_names}
+    if {"zone", "group"} <= named.keys():
+        return named["zone"], named["group"]
+    if table.num_columns != 2:
+        raise InputError(name, f"Expected two columns, zone and group, got {counted(table.num_columns, 'column')}.")
+    first, second = table.column_names
+    return (second, first) if named.get("group") == first or named.get("zone") == second else (first, second)
+
+
+def _texts(column: Any, name: str) -> list[str | None]:
+    texts: list[str | None] = ids_of(column, name).cast(pa.string()).to_pylist()
+    return texts

@@ -50,19 +50,12 @@ class ReleaseFolder:
             return
         files, path = file_system(self.address)
         if files.get_file_info(path).type == pafs.FileType.File:
-            raise OutputError(self.address, Text("Expected a folder, got a file. Name another with {output}."))
-        if not _names(files, path):
-            return
-        if not self.overwrite:
-            raise OutputError(
-                self.address,
-                Text("the folder exists. Name another with {output}, or replace it with {overwrite}."),
-            )
-        if MANIFEST_FILE not in _names(files, path):
-            raise OutputError(
-                self.address,
-                Text("the folder holds no release, so it is not replaced. Name another with {output}."),
-            )
+            raise OutputError(self.address, atomic.IS_FILE)
+        names = _names(files, path)
+        if names and not self.overwrite:
+            raise OutputError(self.address, atomic.FOLDER_EXISTS)
+        if names and MANIFEST_FILE not in names:
+            raise OutputError(self.address, atomic.NO_RELEASE)
 
     @contextmanager
     def new(self) -> Iterator[str]:

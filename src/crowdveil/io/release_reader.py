@@ -30,7 +30,7 @@ def load_flow_release(written: WrittenRelease, flows: Flows) -> FlowRelease:
 def load_flow_release_alone(
     written: WrittenRelease, zones: Zones, step_s: int | None, tz: str, flows: Flows | None = None
 ) -> FlowRelease:
-    """Return the release over zones that hold its tiles; one without times is of the only time step of `flows`, if given."""
+    """Return the release over zones that include its tiles; without times, all of it is of the only time step of `flows`."""
     if not written.is_flows:
         raise InputError(written.folder, "Expected a release of flows, but it holds trajectories.")
     counts: FlowUnit = "people" if "people" in written.data.column_names else "trips"
@@ -38,7 +38,9 @@ def load_flow_release_alone(
     intervals = read_intervals(written, step_s, tz) if written.has_intervals else None
     row_t = _row_times(written, flows, intervals)
     if len(np.setdiff1d(row_t, t)):
-        raise InputError(written.folder, "a row is of a time step that the table of steps does not list.")
+        raise InputError(
+            written.folder, "a row has a time step that the table of time steps does not list. Verify the release."
+        )
     order = np.argsort(row_t, kind="stable")
     return FlowRelease(
         areas=_areas(written, zones),
@@ -143,7 +145,7 @@ def _steps(written: WrittenRelease, flows: Flows | None) -> tuple[Ints, Ints]:
 
 
 def _times(written: WrittenRelease, table: pa.Table, flows: Flows | None) -> Ints:
-    """Return the time of each row of a table; the one step of `flows` if the release has no times."""
+    """Return the time of each row of a table; if the release has no times, that of the only time step of `flows`."""
     column = _column(written, table, "t")
     if column.null_count < len(column):
         return read_seconds(column, f"{written.folder}, column t").values

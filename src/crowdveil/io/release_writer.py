@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
-from crowdveil.io.geojson import COORDINATE_DECIMALS, GRID, snap_to_grid, union_outline, write_features
+from crowdveil.io.geojson import COORDINATE_DECIMALS, GRID, POLYGONS, snap_to_grid, union_outline, write_features
 from crowdveil.io.tables import write_chunked_table, write_table
 from crowdveil.io.times import iso_times
 from crowdveil.io.written_release import AREAS_FILE
@@ -116,10 +116,6 @@ def drawn_areas(release: Release, areas: Areas) -> Mask:
         drawn[release.destination[release.state == PUBLISHED]] = True
         drawn[release.origin] = True
     return drawn
-
-
-POLYGONS = (3, 6)
-"""Types of shapes that have faces: polygons and multipolygons."""
 
 
 class TileFaces:

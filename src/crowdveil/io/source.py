@@ -84,7 +84,7 @@ class Source:
             return self.table.select(wanted)
         if self.is_parquet:
             with _read_errors(self.name):
-                # Without a buffer of the whole file, which takes as much memory again as half of the table.
+                # A buffer of the whole file would take half as much memory as the table.
                 tables = (pq.read_table(file, columns=wanted, pre_buffer=False) for file in self.parquet_files)
                 return pa.concat_tables([_validated(table) for table in tables])
         schema = pa.schema([(c, pa.string()) for c in wanted])
@@ -124,7 +124,7 @@ def open_source(data: Any) -> Source:
         return _open_file(Path(data))
     table = _as_table(data)
     if table.num_columns == 0 or table.num_rows == 0:
-        raise InputError("the table has no rows: expected at least one.")
+        raise InputError("the table has no rows. Expected at least one.")
     return _checked(Source("the table", table.schema, table=table))
 
 
@@ -324,6 +324,8 @@ def _is_utf8(path: Path) -> bool:
         return all(True for _ in codecs.iterdecode(_pieces(path), "utf-8"))
     except UnicodeDecodeError:
         return False
+    except OSError:  # broken in another way
+        return True
 
 
 def _bad_row(name: str, path: Path, delimiter: str) -> InputError | None:

@@ -27,6 +27,7 @@ from crowdveil.io.zones import is_voronoi, read_zones
 from crowdveil.model.arrays import Floats, Labels
 from crowdveil.model.globe import Reach
 from crowdveil.model.tessellation import (
+    H3_RESOLUTIONS,
     grid_over,
     grid_zones,
     h3_cells,
@@ -36,8 +37,6 @@ from crowdveil.model.tessellation import (
 )
 from crowdveil.model.zones import Zones
 
-MAX_RESOLUTION = 15
-"""The finest resolution of H3."""
 NO_COORDINATES = (
     "no row has usable coordinates. Expected degrees, without a decimal comma (exchange the columns if longitude and latitude "
     "are swapped)."
@@ -58,9 +57,9 @@ class Tiling:
         if kind == "grid":
             return cls(size_m=parse_meters(value, option))
         if kind == "h3":
-            if not (value.isdecimal() and int(value) <= MAX_RESOLUTION):
+            if not (value.isdecimal() and int(value) in H3_RESOLUTIONS):
                 raise ParameterError(
-                    Option(option), f"Expected an H3 resolution from 0 to {MAX_RESOLUTION}, such as h3:8."
+                    Option(option), f"Expected an H3 resolution from 0 to {H3_RESOLUTIONS[-1]}, such as h3:8."
                 )
             return cls(h3=int(value))
         return None
@@ -232,13 +231,13 @@ def _stations(counts: pa.Table) -> Zones | None:
     """Return the zones of stations from the rows of each id and position; None if they are no stations."""
     if not len(counts):
         return None
-    # The most frequent position of an id; of several the westernmost, so that nothing depends on the order of rows.
+    # The most frequent position of an id; the westernmost of equally frequent ones, so that the order of rows decides nothing.
     table = counts.sort_by([("id", "ascending"), ("n", "descending"), ("lon", "ascending"), ("lat", "ascending")])
     most = [(column, "first") for column in ("lon", "lat", "n")]
     found = table.group_by("id", use_threads=False).aggregate([*most, ("n", "sum")])
     lon, lat, n, all_n = (found[c].to_numpy() for c in ("lon_first", "lat_first", "n_first", "n_sum"))
     names = found["id"].to_pylist()
-    # Of ids that occur once each nothing shows that their positions are fixed.
+    # Ids that occur only once do not show that their positions are fixed.
     if len(names) < 2 or all_n.sum() < REPEATED * len(names) or n.sum() < ALIKE * all_n.sum():
         return None
     order = sorted(range(len(names)), key=lambda i: natural_key(names[i]))
@@ -246,7 +245,7 @@ def _stations(counts: pa.Table) -> Zones | None:
 
 
 def _cells(names: Labels, lon: Floats, lat: Floats) -> Zones | None:
-    """Return the Voronoi cells of stations; those of one position, such as a station that got a new id, share a cell."""
+    """Return the Voronoi cells of stations. Ids with one position share a cell, such as those of a station that got a new id."""
     places, cell = np.unique(np.column_stack([lon, lat]), axis=0, return_inverse=True)
     if len(places) < 2:
         return None

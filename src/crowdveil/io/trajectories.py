@@ -158,7 +158,7 @@ def settle_points(
     *,
     swapped: bool = False,
 ) -> None:
-    """Raise if points cannot be used, or count them as dropped; `swapped`: longitudes and latitudes seem to be."""
+    """Raise if points cannot be used, or count them as dropped; `swapped` says whether longitudes and latitudes look so."""
 
     def remedy(reason: str) -> str | Text:
         if reason in (no_value_reason(columns.time), far_reason(columns.time)):
@@ -316,7 +316,7 @@ def _encode_ids(source: Source, table: Any, column: str | None) -> tuple[Ints, L
 def _in_order(points: pa.Table, name: str) -> pa.Table:
     """Return points by trajectory, time and place. Trajectories come in the order of their first rows.
 
-    The same id of two people is that of two trajectories. One is incomplete if any of its points was lost.
+    Equal ids of two people are two trajectories. A trajectory is incomplete if any of its points was lost.
     """
     with engine() as connection, duckdb_errors(name):
         connection.register("points", points)

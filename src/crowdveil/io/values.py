@@ -133,11 +133,11 @@ def natural_key(name: str) -> tuple[int, int, str]:
 
 
 def find_unusable_weights(weight: Floats) -> dict[str, Mask]:
-    """Return which weights are unusable, by a reason that follows "rows that"."""
+    """Return which weights are unusable, by reason: "above …" or "above zero but below …"."""
     tiny = (weight > 0) & (np.rint(weight * WEIGHT_UNITS) == 0)
     return {
-        f"are above {MAX_WEIGHT:,}": weight > MAX_WEIGHT,
-        f"are above zero but below {1 / WEIGHT_UNITS:.9f}": tiny,
+        f"above {MAX_WEIGHT:,}": weight > MAX_WEIGHT,
+        f"above zero but below {1 / WEIGHT_UNITS:.9f}": tiny,
     }
 
 

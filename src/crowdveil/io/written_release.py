@@ -21,7 +21,7 @@ from crowdveil.errors import InputError
 from crowdveil.io.tables import unescape_formulas
 from crowdveil.io.times import read_seconds
 from crowdveil.io.values import encode_ids, one_array
-from crowdveil.model.arrays import Floats, Ints, Mask
+from crowdveil.model.arrays import Floats, Ints, Mask, number_rows
 from crowdveil.model.trajectories import Trajectories
 
 
@@ -190,7 +190,7 @@ class WrittenRelease:
         return times[step], ends[end]
 
     def row_spans(self) -> tuple[Ints, Ints, Ints]:
-        """Return start and end of each time step or interval of the rows, in order, and the index of that of each row.
+        """Return start and end of each time step or interval of the rows, in order, and its index for each row.
 
         The end of a time step is not in the files, and is `NO_TIME`.
         """
@@ -309,14 +309,7 @@ class WrittenRelease:
 
 def number_points(first: PointTable, second: PointTable) -> tuple[Ints, Ints]:
     """Return a number for each point of two tables, equal for points of one location and time."""
-    columns = [np.concatenate(pair) for pair in zip(first, second, strict=True)]
-    order = np.lexsort(columns)
-    differs = np.zeros(max(len(order) - 1, 0), np.bool_)
-    for column in columns:
-        values = column[order]
-        differs |= values[1:] != values[:-1]
-    numbers = np.zeros(len(order), np.int64)
-    numbers[order[1:]] = np.cumsum(differs)
+    numbers = number_rows(*(np.concatenate(pair) for pair in zip(first, second, strict=True)))
     return numbers[: len(first[0])], numbers[len(first[0]) :]
 
 

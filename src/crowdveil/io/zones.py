@@ -23,7 +23,7 @@ from crowdveil.io.columns import (
 )
 from crowdveil.io.crs import WGS84, parse_crs
 from crowdveil.io.gdal import read_with_gdal
-from crowdveil.io.geojson import read_geojson
+from crowdveil.io.geojson import POLYGONS, read_geojson
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.person_ids import refuse_other_spelling
 from crowdveil.io.source import Source, from_pandas, open_source
@@ -123,7 +123,7 @@ def read_tile_values(
     """
     notes = notes if notes is not None else ReadNotes()
     table, _, name = read_shapes(data, notes)
-    ids = _ids(table, len(table), name, zone_id, False, notes)
+    ids = _distinct_ids(table, name, zone_id, notes)
     if column is None:
         others = [c for c in table.column_names if table[c].cast(pa.string()).to_pylist() != ids]
         if len(others) != 1:
@@ -140,8 +140,6 @@ def read_tile_values(
     _refuse_commas(table, column, name)
     off = values < 0
     refuse_rows(name, off if bad is None else off | bad, f"have no weight of zero or more in column {column}")
-    if len(set(ids)) < len(ids):
-        raise InputError(name, "Expected one weight per tile, but ids repeat. Give each id once.")
     index = np.array([zones.index_of(i) for i in ids], np.int64)
     refuse_other_spelling((name for name, i in zip(ids, index, strict=True) if i < 0), zones, name)
     found = np.full(len(zones), np.nan)
@@ -156,13 +154,21 @@ def read_tile_labels(
     notes = notes if notes is not None else ReadNotes()
     table, _, name = read_shapes(data, notes)
     _check_column(table, column, name, "reference")
-    ids = _ids(table, len(table), name, zone_id, False, notes)
+    ids = _distinct_ids(table, name, zone_id, notes)
     found = np.full(len(zones), None, dtype=object)
     for own, value in zip(ids, table[column].cast(pa.string()).to_pylist(), strict=True):
         index = zones.index_of(own)
         if index >= 0 and value is not None and value.strip():
             found[index] = value.strip()
     return found
+
+
+def _distinct_ids(table: pa.Table, name: str, zone_id: str | None, notes: ReadNotes) -> list[str]:
+    """Return the ids in a table with a value of each tile; raise if one repeats."""
+    ids = _ids(table, len(table), name, zone_id, False, notes)
+    if len(set(ids)) < len(ids):
+        raise InputError(name, "Expected one row per tile, but ids repeat. Give each id once.")
+    return ids
 
 
 def _check_column(table: pa.Table, column: str, name: str, option: str) -> None:
@@ -174,7 +180,7 @@ def _check_column(table: pa.Table, column: str, name: str, option: str) -> None:
                 "there is no column {column} for {option}. Name one of {columns}.",
                 column=column,
                 option=Option(option),
-                columns=", ".join(table.column_names),
+                columns=", ".join(table.column_names[:12]),
             ),
         )
 
@@ -329,7 +335,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
         _check_degrees(name, x, y)
         x = np.where(np.abs(x) > 180, wrapped(x), x)
         return Zones(np.array(ids, dtype=object), x, y, kind="centroids")
-    refuse_rows(name, ~np.isin(kinds, (3, 6)), "are no polygons")
+    refuse_rows(name, ~np.isin(kinds, POLYGONS), "have a shape that is no polygon")
     shapes = _without_empty_parts(shapes)
     bounds = shapely.bounds(shapes)
     _check_degrees(name, bounds[:, [0, 2]], bounds[:, [1, 3]])
@@ -339,7 +345,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
         "have a side over more than 180° of longitude (cut them at the date line, as RFC 7946 asks)",
     )
     shapes = in_one_piece(shapes)
-    refuse_rows(name, ~shapely.is_valid(shapes), "are invalid polygons (they cross themselves)")
+    refuse_rows(name, ~shapely.is_valid(shapes), "have an invalid polygon, which crosses itself")
     _refuse_overlaps(name, shapes)
     outline = np.empty(len(shapes), dtype=object)
     outline[:] = shapes
@@ -347,7 +353,7 @@ def _from_shapes(shapes: Labels, ids: list[str], name: str) -> Zones:
 
 
 def _without_empty_parts(shapes: Labels) -> Labels:
-    """Return multipolygons without their empty parts, with which GEOS ends the process."""
+    """Return multipolygons without their empty parts, which crash GEOS."""
     parts, owner = shapely.get_parts(shapes, return_index=True)
     empty = shapely.is_empty(parts)
     shapes = np.array(shapes, dtype=object)
@@ -387,8 +393,8 @@ def _refuse_overlaps(name: str, shapes: Labels) -> None:
         rows = np.unique(np.concatenate([first[over], second[over]])) + 1
         raise InputError(
             name,
-            f"{counted(len(over), 'pair')} of zones overlap, {rows_named(rows.tolist(), len(rows))}; a location must "
-            "be in one zone, so remove the overlaps.",
+            f"{counted(len(over), 'pair')} of zones overlap: {rows_named(rows.tolist(), len(rows))}. A location must be in one "
+            "zone, so remove the overlaps.",
         )
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from crowdveil.errors import InputError
-from crowdveil.model.arrays import AnyArray, Floats, Ints, Words, frozen, slice_sums, take_slices
+from crowdveil.model.arrays import AnyArray, Floats, Ints, Words, frozen, number_rows, slice_sums, take_slices
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -147,14 +147,9 @@ def canonical_order(keys: Ints, person: Ints | None, people: int) -> tuple[Ints,
     Trajectories with equal keys are in the order of people; without people, in the order given.
     """
     keys = _hashed([_bits(row) for row in keys])
-    order = np.lexsort(keys[::-1])
-    if person is None or len(order) == 0:
-        return order, np.arange(people)
-    rank, differ = np.empty(len(order), np.int64), np.zeros(len(order), np.bool_)
-    for row in keys:
-        values = row[order]
-        differ[1:] |= values[1:] != values[:-1]
-    rank[order] = np.cumsum(differ)
+    rank = number_rows(*keys[::-1])
+    if person is None or len(rank) == 0:
+        return np.argsort(rank, kind="stable"), np.arange(people)
     by_person = np.argsort(person, kind="stable")
     begins = np.flatnonzero(np.diff(person[by_person], prepend=-1))
     known = person[by_person[begins]]

@@ -380,8 +380,7 @@ def _added_up(flows: Flows, t: Ints, step: Ints) -> Flows:
     keys, row = np.unique(key, return_inverse=True)
     row = row.reshape(-1)
     offsets = np.searchsorted(keys // (n * n), np.arange(len(t) + 1))
-    volume, people = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
-    np.add.at(volume, row, flows.volume)
+    volume, people = group_sums(row, flows.volume, len(keys)), np.zeros(len(keys), np.int64)
     weight, person_offsets, person_ids = None, None, None
     if flows.weight is not None:
         weight = group_sums(row, flows.weight, len(keys))

@@ -67,7 +67,7 @@ class Hierarchy(Tabular):
         require(tile.ndim == 1, "hierarchy: expected a one-dimensional list of tiles.")
         in_range = int(tile.min()) >= 0 and int(tile.max()) < n
         once = in_range and bool(np.all(np.bincount(tile, minlength=n) == 1))
-        require(once, f"hierarchy: each of the tiles 0 to {n - 1:,} must be one leaf, but some are none or several.")
+        require(once, f"hierarchy: each of the tiles 0 to {n - 1:,} must be exactly one leaf.")
 
     def _check_parents(self) -> None:
         below, n = self.parent[:-1], len(self.parent)

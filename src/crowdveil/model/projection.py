@@ -83,7 +83,7 @@ class LocalProjection:
 
 
 def centroids(polygons: Any) -> tuple[Floats, Floats]:
-    """Longitudes and latitudes of the centroids of shapely polygons in degrees, which may go beyond 180 to stay in one piece.
+    """Return longitudes and latitudes of the centroids of polygons in degrees, which may go beyond 180 to stay in one piece.
 
     They are found in planar meters around all polygons: in degrees, what lies nearer to a pole would count for more than its
     area. Polygons over more than a quarter of the globe have a plane each.

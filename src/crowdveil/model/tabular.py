@@ -137,14 +137,14 @@ def plain_column(values: list[Any]) -> Any:
     return pa.array(values if numbers else [None if value is None else str(value) for value in values])
 
 
-def html_rows(table: pa.Table, rows: int = SHOWN_ROWS) -> str:
+def html_rows(table: pa.Table) -> str:
     """Return the first rows of a table as HTML."""
     head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(_short(value))}</td>' for value in row.values())}</tr>"
-        for row in table.slice(0, rows).to_pylist()
+        for row in table.slice(0, SHOWN_ROWS).to_pylist()
     )
-    more = f"<p>and {len(table) - rows:,} more rows</p>" if len(table) > rows else ""
+    more = f"<p>and {len(table) - SHOWN_ROWS:,} more rows</p>" if len(table) > SHOWN_ROWS else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 

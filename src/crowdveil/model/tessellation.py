@@ -125,8 +125,6 @@ def h3_zones(cells: Sequence[str]) -> Zones:
 
 def h3_cells(lon: Floats, lat: Floats, resolution: int) -> list[str]:
     """Return the H3 cell of each point."""
-    if resolution not in H3_RESOLUTIONS:
-        raise ParameterError(Option("h3"), f"the resolution must be from 0 to 15, but is {resolution}.")
     return [h3.latlng_to_cell(y, x, resolution) for x, y in zip(lon.tolist(), lat.tolist(), strict=True)]
 
 

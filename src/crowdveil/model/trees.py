@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import h3 as h3_library
@@ -201,10 +200,7 @@ def _halved(bounds: Ints) -> tuple[Ints, Ints, Mask]:
     return np.sort(np.concatenate([bounds, middles])), owner, split[owner]
 
 
-TableLike = Mapping[str, Sequence[Any]]
-
-
-def levels(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
+def levels(zones: Zones, table: pa.Table) -> Hierarchy:
     """Make the tree of a table with one row a tile: its id, then its units, from fine to coarse.
 
     Parameters
@@ -217,7 +213,6 @@ def levels(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
 
     The tree does not depend on the order of the rows; units are in the order of their first tile.
     """
-    table = _as_table(table)
     names = table.column_names
     require(
         len(names) >= 2, "table of levels: expected a column of tile ids and at least one of units, got fewer columns."
@@ -229,13 +224,12 @@ def levels(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     return Hierarchy.from_units(units, "levels")
 
 
-def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
+def parents(zones: Zones, table: pa.Table) -> Hierarchy:
     """Make the tree of a table with one row a node: its name in column `node`, the name above it in column `parent`.
 
     The tiles' ids are the names of the leaves. The root has no row, or a row without parent. The tree does not
     depend on the order of the rows; children are in order of their names, tiles in their own.
     """
-    table = _as_table(table)
     absent = [name for name in ("node", "parent") if table.column_names.count(name) != 1]
     require(not absent, f"table of parents: expected one column named {' and one named '.join(absent)}.")
     node_text = _complete(table, table.column_names.index("node"))
@@ -250,12 +244,11 @@ def parents(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
     return Hierarchy.from_parents(parent, tiles_first(len(zones), len(names)), "parents")
 
 
-def named_units(zones: Zones, table: pa.Table | TableLike) -> tuple[tuple[str, Ints], ...]:
+def named_units(zones: Zones, table: pa.Table) -> tuple[tuple[str, Ints], ...]:
     """Return name and tiles of each unit of several tiles, from a table of levels or of parents; no table of nodes has names.
 
     The table must be one that `levels` or `parents` takes. Units with the same tiles have the name of the finest.
     """
-    table = _as_table(table)
     if set(table.column_names) == set(NODE_COLUMNS):
         return ()
     edges = set(table.column_names) == {"node", "parent"}
@@ -295,12 +288,11 @@ NODE_COLUMNS = ("node", "parent", "tiles", "tile")
 """Columns of a written tree, see `crowdveil.io.hierarchy.hierarchy_table`."""
 
 
-def nodes(zones: Zones, table: pa.Table | TableLike) -> Hierarchy:
+def nodes(zones: Zones, table: pa.Table) -> Hierarchy:
     """Make the tree of a table that `crowdveil hierarchy` wrote: number of each node, number of its parent, tile of a leaf.
 
     The tree has the same nodes in the same order. The column `tiles` is not read. Rows may be in any order.
     """
-    table = _as_table(table)
     node, no_node = _numbers(table, "node")
     parent, is_root = _numbers(table, "parent")
     _refuse(np.flatnonzero(no_node) + 1, "table of nodes: column node has no value in", "Write the tree again")
@@ -334,15 +326,6 @@ def _numbers(table: pa.Table, name: str) -> tuple[Ints, Mask]:
     except pa.ArrowInvalid:
         raise InputError(Option("hierarchy"), f"column {name} must have whole numbers.") from None
     return np.array(numbers, np.int64), missing
-
-
-def _as_table(table: pa.Table | TableLike) -> pa.Table:
-    if isinstance(table, pa.Table):
-        return table
-    try:
-        return pa.table({str(name): pa.array(values) for name, values in table.items()})
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError(Option("hierarchy"), "Expected a table with columns of one type and equal length.") from error
 
 
 def _text(table: pa.Table, column: int) -> tuple[pa.Array, Mask]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +22,7 @@ from crowdveil.io.derived_files import write_derived
 from crowdveil.io.geojson import write_features
 from crowdveil.io.manifest import CheckedGuarantee, DecisionEntry, FileEntry, Manifest, MethodEntry, ParentEntry
 from crowdveil.io.notes import ReadNotes
-from crowdveil.io.source import open_source
+from crowdveil.io.partition import read_groups
 from crowdveil.io.tables import write_table
 from crowdveil.io.times import time_column
 from crowdveil.io.written_release import AREAS_FILE, MANIFEST_FILE, NO_TIME, WrittenRelease, read_release
@@ -154,10 +153,9 @@ def derived_tables(written: WrittenRelease, options: DeriveOptions, tz: str) -> 
 
 def _sums(written: WrittenRelease, unit: str, inside: Any, of_row: Ints, rows: int) -> tuple[Ints, Ints]:
     """Return volume and group size of each derived row. People of several rows may be the same: the largest group counts."""
-    volume, people = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-    np.add.at(volume, of_row, written.column("volume")[inside])
+    people = np.zeros(rows, np.int64)
     (np.maximum if unit == "people" else np.add).at(people, of_row, written.column(unit)[inside])
-    return volume, people
+    return group_sums(of_row, written.column("volume")[inside], rows), people
 
 
 def _periods(written: WrittenRelease, t: Ints, seconds: int | None, whole: bool, tz: str) -> tuple[Ints, Ints]:
@@ -183,7 +181,7 @@ def _time_column(t: Ints, tz: str, written: WrittenRelease) -> Any:
 
 
 def _steps_table(written: WrittenRelease, options: DeriveOptions, rows: Ints, volume: Ints, tz: str) -> pa.Table:
-    """Return the table of time steps. Suppressed totals are not given: steps without rows are not listed by the parent."""
+    """Return the table of time steps. It gives no suppressed totals, since the parent does not list steps without rows."""
     if options.step is None:
         table = written.steps
         place = table.schema.get_field_index("published")
@@ -273,8 +271,9 @@ def derived_areas(features: list[dict[str, Any]], zones: Any) -> tuple[Ints, lis
     shapes = [_shape(feature) for feature in features]
     if zones is None:
         return np.arange(len(features)), list(zip([dict(f["properties"]) for f in features], shapes, strict=True))
-    tiles = [feature["properties"]["tiles"] for feature in features]
-    of_area = _by_table(zones, tiles)
+    _, group_of = read_groups(zones)
+    groups = [{group_of.get(tile) for tile in feature["properties"]["tiles"]} for feature in features]
+    of_area = [next(iter(names)) if len(names) == 1 else None for names in groups]
     names = sorted({name for name in of_area if name is not None})
     if not names:
         raise InputError(Option("to_zones"), "no zone holds a whole area of the release. Give larger zones.")
@@ -285,18 +284,6 @@ def derived_areas(features: list[dict[str, Any]], zones: Any) -> tuple[Ints, lis
 
 def _shape(feature: dict[str, Any]) -> Any:
     return None if feature.get("geometry") is None else shapely.geometry.shape(feature["geometry"])
-
-
-def _by_table(zones: Any, tiles: Iterable[list[str]]) -> list[str | None]:
-    """Return the group of each area from a table of tiles and their groups; none where its tiles have several groups."""
-    source = open_source(zones)
-    table = source.read()
-    if not {"zone", "group"} <= set(table.column_names):
-        raise InputError(source.name, "Expected a table with the columns zone and group, a row for each tile.")
-    pairs = zip(table["zone"].cast(pa.string()).to_pylist(), table["group"].cast(pa.string()).to_pylist(), strict=True)
-    group = {zone: name for zone, name in pairs if zone is not None and name is not None}
-    found = [{group.get(tile) for tile in of_area} for of_area in tiles]
-    return [next(iter(names)) if len(names) == 1 else None for names in found]
 
 
 def _joined(name: str, areas: list[int], features: list[dict[str, Any]], shapes: list[Any]) -> Feature:

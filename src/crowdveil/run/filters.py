@@ -145,7 +145,7 @@ def _text(value: Any) -> str:
     return str(int(value)) if whole else str(value).strip()
 
 
-def check_filters(filters: Sequence[Filter], tz: str = "UTC", split_by: str | None = None) -> None:
+def check_filters(filters: Sequence[Filter], split_by: str | None = None) -> None:
     """Raise unless there is a filter or a column to split by, and all filters are valid; needs no data."""
     if not filters and split_by is None:
         listed = [part for name in filter_names() for part in (", ", Option(name))][1:]
@@ -153,7 +153,7 @@ def check_filters(filters: Sequence[Filter], tz: str = "UTC", split_by: str | No
     none, ids = np.zeros(0), np.zeros(0, object)
     nothing = Trajectories(none, none, np.zeros(0, np.int64), np.zeros(1, np.int64), ids, np.zeros(0, np.int64), ids)
     for condition in filters:
-        condition.keeps(nothing, tz)
+        condition.keeps(nothing)
 
 
 def leg_speeds_kmh(data: Trajectories) -> Floats:

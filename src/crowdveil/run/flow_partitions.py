@@ -98,11 +98,10 @@ class FlowPartition(Sent):
     folder: str
     starts: Ints
 
-    def __call__(self, flows: Flows, number: int, progress: Progress = no_progress) -> SolvedPartition:
+    def __call__(self, flows: Flows, number: int) -> SolvedPartition:
         """Return the results of partition `number`."""
         method = find_method(self.method)
-        solved = self._solve(flows, progress)
-        release = solved.with_rounded_people(getattr(self.params, "k", None))
+        release = self._solve(flows).with_rounded_people(getattr(self.params, "k", None))
         name, made = f"part-{number:05}.parquet", as_written(release)
         rows, sha256 = write_part(made.data, self.folder, name)
         findings, trials = check(replace(made, data=rows), self.guarantees, flows), []
@@ -120,11 +119,11 @@ class FlowPartition(Sent):
         }
         return SolvedPartition(summary, _area_table(release), made.steps)
 
-    def _solve(self, flows: Flows, progress: Progress) -> FlowRelease:
+    def _solve(self, flows: Flows) -> FlowRelease:
         method = find_method(self.method)
         run = method.in_partition(self.params) or method.run
         try:
-            release = run(flows, self.params, np.random.default_rng(self.seed), progress)
+            release = run(flows, self.params, np.random.default_rng(self.seed), no_progress)
         except TimeStepError as error:  # its number is one of the partition
             number = int(np.searchsorted(self.starts, flows.t[error.step - 1])) + 1
             raise TimeStepError(number, len(self.starts), error.reason) from None

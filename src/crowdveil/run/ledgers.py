@@ -100,7 +100,7 @@ class Recorder:
         self._kept: Kept = {}
 
     def overlaps(self, spec: RunSpec, inputs: Inputs) -> bool:
-        """Take the source records of the run; return whether an earlier release shares some. The caller holds the lock."""
+        """Keep the source records of the run; return whether an earlier release shares some. The caller holds the lock."""
         self.inputs = inputs
         if spec.method.row_semantics == "noisy":
             return False
@@ -178,7 +178,7 @@ def _about(spec: RunSpec, counts: str) -> dict[str, Any]:
 
 
 def record_map(ledger: Ledger, output: Path, inputs: list[str]) -> Callable[[Path, Trajectories], Any]:
-    """Return how a heat map that is about to be put into place at `output` is audited and recorded."""
+    """Return a context that audits a heat map, and records it when its block has put it into place at `output`."""
 
     @contextmanager
     def recorded(folder: Path, data: Trajectories) -> Iterator[None]:

@@ -157,8 +157,7 @@ class LocalBackend(Backend):
     def attack(self, guarantees: Guarantees, notes: ReadNotes, progress: Progress) -> list[RiskEstimate] | None:
         """Attack the release, with draws that are not those of the method."""
         seed, status = derive_seed(self.seed, ATTACKS), self.spec.method.status
-        risks = attack_release(self.data, self.release, guarantees, status, seed, progress)
-        return risks
+        return attack_release(self.data, self.release, guarantees, status, seed, progress)
 
     def audit(self, counts: str) -> LedgerAudit:
         """Audit the written release against the ledger's entries."""

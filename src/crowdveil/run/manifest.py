@@ -14,6 +14,7 @@ from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.io.manifest import (
     FORMAT,
+    INPUT_FILES,
     CheckedGuarantee,
     DataEntry,
     DecisionEntry,
@@ -35,8 +36,6 @@ from crowdveil.run.options import DECISION
 from crowdveil.run.stages import FileEntries, Findings, RunSpec, Solution
 from crowdveil.version import __version__
 
-FILES = ("zones", "hierarchy", "partition")
-"""Input options that name a file, or are data themselves."""
 NOT_OF_FLOWS = ("hierarchy", "partition")
 """Input options that do not change flows: the original of a release is read without them."""
 _PACKAGES = ("numpy", "pyarrow", "duckdb", "shapely", "pyproj", "numba", "h3", "scipy")
@@ -116,7 +115,7 @@ def _options(reading: Params) -> dict[str, Any]:
         for n, f in type(reading).model_fields.items()
         if n != "tz" and _differs(getattr(reading, n), f.default)
     }
-    return {n: _described(value) if n in FILES else value for n, value in given.items()}
+    return {n: _described(value) if n in INPUT_FILES else value for n, value in given.items()}
 
 
 def _differs(value: Any, default: Any) -> bool:
@@ -153,7 +152,7 @@ def original_input_options(manifest: Manifest, given: dict[str, Any]) -> dict[st
     Trees and partitions are left out: they do not change flows.
     """
     before = manifest.input.options
-    for name in [name for name in FILES if name in before]:
+    for name in [name for name in INPUT_FILES if name in before]:
         if name in given:
             _must_be_the_same(given[name], before[name], name)
         elif Tiling.of(before[name].get("name")) is not None:
@@ -164,7 +163,9 @@ def original_input_options(manifest: Manifest, given: dict[str, Any]) -> dict[st
                     "the release was made with a file of {name}. Give it with {option}.", name=name, option=Option(name)
                 )
             )
-    options = {name: value for name, value in before.items() if name not in FILES} | {"tz": manifest.time_zone} | given
+    options = (
+        {name: value for name, value in before.items() if name not in INPUT_FILES} | {"tz": manifest.time_zone} | given
+    )
     return {name: value for name, value in options.items() if name not in NOT_OF_FLOWS}
 
 
@@ -172,7 +173,7 @@ def map_input_options(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
     """Return the input options of a heat map, to read its original; a GeoJSON alone states none."""
     stated = read_map_manifest(folder).input_options if folder.is_dir() else {}
     # A manifest may come from anyone: it must not choose which files of this machine are opened.
-    return {name: value for name, value in stated.items() if name not in FILES} | given
+    return {name: value for name, value in stated.items() if name not in INPUT_FILES} | given
 
 
 def refuse_other_counts(manifest: Manifest, counts: str) -> None:

@@ -244,9 +244,8 @@ def _tree(zones: Zones, sources: Sequence[Source], reading: Mapping[str, Any]) -
     """Return the tree that is given, or the one that the first release was made with, or the Ward tree."""
     kind = reading.get("hierarchy")
     if kind is None and sources:
-        used = sources[0][0].input.options.get("hierarchy")
-        kind = used.get("name") if isinstance(used, dict) else None
-        kind = kind if kind in BUILDERS else None
+        used = sources[0][0].input.options.get("hierarchy", {}).get("name")
+        kind = used if used in BUILDERS else None
     return build_hierarchy(zones, kind or "ward")
 
 

@@ -34,8 +34,8 @@ REPORT_ROWS = 5_000_000
 def without_report(manifest: Manifest, notes: ReadNotes) -> Manifest:
     """Return the manifest of a release with too many rows for a report, with a note that says so."""
     notes.add(f"there are more than {REPORT_ROWS:,} published rows, so no report was drawn.")
-    told = manifest.input.model_copy(update={"notes": [*manifest.input.notes, notes.messages[-1]]})
-    return manifest.model_copy(update={"input": told})
+    noted = manifest.input.model_copy(update={"notes": [*manifest.input.notes, notes.messages[-1]]})
+    return manifest.model_copy(update={"input": noted})
 
 
 def verify(
@@ -54,6 +54,8 @@ def verified(
 ) -> tuple[list[tuple[Guarantee, Finding]], str]:
     """Verify a release as `verify` does; return what k counts too."""
     if is_heat_map(Path(folder)):
+        if pairing is not None:
+            raise ParameterError(Option("pairing"), "a heat map has no pairing. Leave it out.")
         options = reading or {} if original is None else map_input_options(Path(folder), reading or {})
         checked_options = TrajectoryReading.checked(options)
         points = None if original is None else read(Trajectories, original, checked_options, ReadNotes())

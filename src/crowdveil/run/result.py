@@ -49,7 +49,7 @@ class Result:
     cost
         The information loss, in lines.
     files
-        The files of a release in memory, by name.
+        The files of a release in memory, by their paths in its folder; the rows of partitions are in a folder of it.
     """
 
     folder: Path | str | None
@@ -80,12 +80,12 @@ class Result:
         if manifest.method.status == "heuristic":
             guaranteed.append("  no guarantee of anonymity: this method is a heuristic")
         guaranteed.append(f"  checked  {self._tally()}")
-        return [*guaranteed, *(f"  {line}" for line in (*self.cost, *over_budget(manifest), *self._look()))]
+        return [*guaranteed, *(f"  {line}" for line in (*self.cost, *over_budget(manifest), *self._coarseness()))]
 
     def _tally(self) -> str:
         return tally([(entry.outcome, entry.with_original) for entry in self.stated.guarantees])
 
-    def _look(self) -> list[str]:
+    def _coarseness(self) -> list[str]:
         """Return how coarse the release is; nothing for a release on a cluster or in memory."""
         if not isinstance(self.folder, Path):
             return []
@@ -151,7 +151,8 @@ class Result:
     def in_memory(self) -> Result:
         """Return the release with its files in memory, without a folder."""
         with self.opened() as folder:
-            files = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+            paths = sorted(path for path in folder.rglob("*") if path.is_file())
+            files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
         return replace(self, folder=None, files=files)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Result:
@@ -163,6 +164,7 @@ class Result:
 
     def _write(self, folder: Path) -> None:
         for name, content in self.files.items():
+            (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(content)
 
     def verify(self, original: Any = None, **options: Any) -> Verification:

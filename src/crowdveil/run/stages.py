@@ -159,7 +159,7 @@ class Backend(ExitStack, ABC):
 
     @abstractmethod
     def report(self, manifest: Manifest, notes: ReadNotes) -> Manifest:
-        """Write the reports that are asked for; return the manifest with the public one."""
+        """Write the report; return the manifest, with a note if there are too many rows for one."""
 
     @abstractmethod
     def publish(self, manifest: Manifest) -> Path | str:

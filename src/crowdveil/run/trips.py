@@ -43,7 +43,7 @@ class TripOptions(TrajectoryReading):
 
 
 def find_trips(data: Any, options: TripOptions, notes: ReadNotes) -> pa.Table:
-    """Return trips found in trajectories: coordinates of both ends, departure (but of home-work), and person."""
+    """Return trips found in trajectories: coordinates of both ends, departure (except by home-work), and person."""
     stay = {name: value for name in ("stay_s", "stay_radius_m") if (value := getattr(options, name)) is not None}
     if stay and options.by != "stays":
         raise ParameterError(Option(next(iter(stay))), Text("it is for {by}. Leave it out.", by=Option("by", "stays")))

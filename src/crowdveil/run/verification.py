@@ -30,8 +30,9 @@ def check(
     original: Flows | Trajectories | None = None,
     source: Ints | None = None,
 ) -> list[tuple[Guarantee, Finding]]:
-    """Check each guarantee on the written files, and against the `original` if it is given; `source` is the original of each
-    written trajectory.
+    """Check each guarantee on the written files, and against the `original` if it is given.
+
+    `source` is the original trajectory of each written one.
     """
     if original is None:
         return [(guarantee, guarantee.check(written)) for guarantee in guarantees]
@@ -72,7 +73,8 @@ def stated_guarantees(manifest: Manifest) -> tuple[Guarantee, ...]:
         params = method.params.checked(manifest.method.parameters)
     except ParameterError:
         raise InputError(
-            f"the manifest names the method {name} with parameters that this version does not know. Use the version in it."
+            f"the manifest names the method {name} with parameters that this version does not know. Use the version "
+            "that it names."
         ) from None
     for needed in (*method.guarantees(params, _facts(manifest)), *structural_guarantees(method, params)):
         alike = (g for g in stated if type(g) is type(needed))
@@ -124,7 +126,7 @@ def _has_weights(manifest: Manifest) -> bool:
 
 
 def _without_data(guarantee: Guarantee) -> dict[str, Any]:
-    """Parameters of a guarantee that follow from those of the method."""
+    """Return the parameters of a guarantee that follow from those of the method."""
     return guarantee.model_dump(exclude=set(guarantee.from_data))
 
 
@@ -274,6 +276,6 @@ def _can_change(params: Params, name: str) -> bool:
     if field is None or value is None:
         return False
     limits = [getattr(bound, sign) for bound in field.metadata for sign in ("ge", "le") if hasattr(bound, sign)]
-    if name.startswith(("l_", "least_", "min_")) or name in ("k", "knowledge"):
+    if name.startswith("min_") or name in ("k", "knowledge"):
         return value not in limits
     return True

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crowdveil.errors import ParameterError
+from crowdveil.errors import Option, ParameterError
 from crowdveil.kernels.city import GravityTables, gravity_draws, gravity_tables
 from crowdveil.model.arrays import Floats, Indices, frozen
 from crowdveil.model.projection import LocalProjection
@@ -28,16 +28,16 @@ TOWNS = 7
 TOWNS_WITH_JOBS = 3
 
 
-def wanted_between(name: str, value: float, low: float, high: float) -> None:
+def require_between(name: str, value: float, low: float, high: float) -> None:
     """Raise unless a parameter lies in its range."""
     if not low <= value <= high:
-        raise ParameterError(f"{name} must be from {low:,} to {high:,}, but is {value:,}.")
+        raise ParameterError(Option(name), f"Expected a number from {low:,} to {high:,}, got {value:,}.")
 
 
 def generators(seed: int, purpose: int, count: int) -> Iterator[np.random.Generator]:
     """Yield one generator for each of `count` chunks; `purpose` separates trips, trajectories and cities of one seed."""
     if seed < 0:
-        raise ParameterError(f"seed must not be below 0, but is {seed}.")
+        raise ParameterError(Option("seed"), f"Expected a number of at least 0, got {seed}.")
     for child in np.random.SeedSequence([seed, purpose]).spawn(count):
         yield np.random.default_rng(child)
 
@@ -124,10 +124,10 @@ class City:
         commute_m, errand_m
             Distances over which the probability of a work or errand tile falls by e.
         """
-        wanted_between("tiles", tiles, 1, MAX_TILES)
-        wanted_between("people", people, 1, MAX_PEOPLE)
+        require_between("tiles", tiles, 1, MAX_TILES)
+        require_between("people", people, 1, MAX_PEOPLE)
         for name, meters in (("tile_m", tile_m), ("commute_m", commute_m), ("errand_m", errand_m)):
-            wanted_between(name, meters, 1.0, 1_000_000.0)
+            require_between(name, meters, 1.0, 1_000_000.0)
         (rng,) = generators(seed, 0, 1)
         zones = square_zones(tiles, tile_m, lon, lat)
         homes, jobs = _land_use(zones, rng)

@@ -18,7 +18,7 @@ from crowdveil.engine.progress import Progress
 from crowdveil.kernels.city import drive
 from crowdveil.model.arrays import Floats, Indices, Ints
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.synth.city import City, wanted_between
+from crowdveil.synth.city import City, require_between
 from crowdveil.synth.trips import TripRows, stream_tables, trip_chunks
 
 CHUNK = 20_000
@@ -109,7 +109,7 @@ def write_trajectories(
     progress
         Called with (trajectories written, trajectories).
     """
-    wanted_between("trajectories", trajectories, 0, MAX_TRAJECTORIES)
+    require_between("trajectories", trajectories, 0, MAX_TRAJECTORIES)
     chunks = trajectory_chunks(city, trajectories, days=days, start=start, seed=seed)
     stream_trajectories(path, chunks, trajectories, progress)
 

@@ -19,10 +19,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from crowdveil.engine.progress import Progress
-from crowdveil.errors import OutputError, ParameterError
+from crowdveil.errors import Option, OutputError, ParameterError
 from crowdveil.kernels.city import trip_ends
 from crowdveil.model.arrays import Floats, Indices, Ints, Labels, Mask
-from crowdveil.synth.city import City, generators, wanted_between
+from crowdveil.synth.city import City, generators, require_between
 
 ZoneIds = Literal["name", "index"]
 
@@ -67,11 +67,11 @@ class Calendar:
     @classmethod
     def make(cls, days: int, start: str) -> Calendar:
         """Return `days` days from the date `start`, written as in 2026-03-02."""
-        wanted_between("days", days, 1, MAX_DAYS)
+        require_between("days", days, 1, MAX_DAYS)
         try:
             first = date.fromisoformat(start)
         except ValueError:
-            raise ParameterError(f"start must be a date such as 2026-03-02, but is {start!r}.") from None
+            raise ParameterError(Option("start"), f"Expected a date such as 2026-03-02, got {start!r}.") from None
         weekday = (first.weekday() + np.arange(days)) % 7
         running = np.cumsum(np.asarray(DAY_WEIGHTS)[weekday])
         return cls((first - date(1970, 1, 1)).days * DAY_S, running / running[-1], weekday >= 5)
@@ -128,9 +128,9 @@ def write_trips(
     progress
         Called with (trips written, trips).
     """
-    wanted_between("trips", trips, 0, MAX_TRIPS)
+    require_between("trips", trips, 0, MAX_TRIPS)
     if zone_ids not in ("name", "index"):
-        raise ParameterError(f"zone_ids must be name or index, but is {zone_ids!r}.")
+        raise ParameterError(Option("zone_ids"), f"Expected name or index, got {zone_ids!r}.")
     named = zone_ids == "name"
     names = pa.array(city.zones.ids.tolist(), pa.string()) if named else None
     zone_type = pa.dictionary(pa.int32(), pa.string()) if named else pa.int32()
@@ -172,7 +172,7 @@ def stream_tables(path: str | Path, schema: Any, tables: Iterator[Any], dictiona
     """Write tables one after the other, as CSV or Parquet by the ending; the file gets its name when it is complete."""
     path = Path(path)
     if not path.parent.is_dir():
-        raise OutputError(f"the folder of {path} does not exist. Make it first.")
+        raise OutputError(path, "its folder does not exist. Make it first.")
     write = _stream_csv if path.suffix.lower() == ".csv" else _stream_parquet
     partial = path.with_name(path.name + ".partial")
     try:

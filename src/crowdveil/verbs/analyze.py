@@ -16,6 +16,7 @@ from crowdveil.analysis.topics import Topics
 from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.io.atomic import new_files
+from crowdveil.io.manifest import INPUT_FILES
 from crowdveil.io.notes import ReadNotes
 from crowdveil.ledger.records import input_files
 from crowdveil.ledger.store import open_ledger
@@ -28,7 +29,7 @@ from crowdveil.registry import all_analyses, find_analysis
 from crowdveil.report.plots.analyses import draw
 from crowdveil.run import releases
 from crowdveil.run.ledgers import record_map, refuse_inside
-from crowdveil.run.manifest import FILES, original_input_options
+from crowdveil.run.manifest import original_input_options
 from crowdveil.run.options import LedgerOptions
 from crowdveil.verbs.base import (
     ALL_FILES,
@@ -188,7 +189,7 @@ def _of_trajectories(
     found: Any = analysis.run(trajectories, params, progress)
     if output is not None:
         stage("writing")
-        input_options = reading.model_dump(mode="json", exclude_defaults=True, exclude={*FILES})
+        input_options = reading.model_dump(mode="json", exclude_defaults=True, exclude={*INPUT_FILES})
         found.write(output, progress, overwrite=overwrite, input_options=input_options, **recording)
     return found
 

@@ -135,7 +135,7 @@ def test_areas_that_differ_are_no_partition(tmp_path: Path, town: dict[str, Any]
 
 TABLES = [
     ({"zone": ["a"], "group": ["x"]}, "3 zones of the data have no group"),
-    ({"zone": list("abcd"), "group": ["x", "x", "x", None]}, "missing in a row"),
+    ({"zone": list("abcd"), "group": ["x", "x", "x", None]}, "1 zone of the data has no group"),
     ({"zone": list("aabcd"), "group": list("xyxxx")}, "in more than one row"),
     ({"zone": list("abcd")}, "Expected two columns"),
 ]

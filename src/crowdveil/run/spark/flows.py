@@ -31,12 +31,7 @@ from crowdveil.io.tiling import (
     zones_covering,
     zones_of_positions,
 )
-from crowdveil.io.times import (
-    TimeForm,
-    learned_form,
-    read_seconds,
-    refuse_spread,
-)
+from crowdveil.io.times import TimeForm, learned_form, read_seconds, refuse_spread
 from crowdveil.io.values import encode_ids
 from crowdveil.model.arrays import Sent
 from crowdveil.model.flows import Flows
@@ -270,7 +265,7 @@ class SparkFlows(PartitionedFlows):
         known = counts.filter(counts["start"].is_valid()).sort_by("start")
         self.starts, self.sizes = (known[name].to_numpy() for name in ("start", "n"))
         if not len(known):
-            raise InputError(what, "no time can be read. Name their form with time_format.")
+            raise InputError(what, Text("no time can be read. Name their form with {time_format}."))
         refuse_spread(int(self.starts[0]), int(self.starts[-1]), form, what)
 
     def check_k(self) -> None:

@@ -25,12 +25,7 @@ from crowdveil.io.person_ids import count_case_variants, id_type, note_case_vari
 from crowdveil.io.release_folder import file_system
 from crowdveil.io.release_writer import area_features, area_properties
 from crowdveil.io.source import Source
-from crowdveil.io.times import (
-    TimeForm,
-    far_reason,
-    learned_form,
-    refuse_spread,
-)
+from crowdveil.io.times import TimeForm, far_reason, learned_form, refuse_spread
 from crowdveil.io.trajectories import (
     INCOMPLETE_TRAJECTORY,
     PointColumns,

@@ -69,12 +69,10 @@ def _packed(out: Path, run: Path, outcome: Outcome, archive: str, *, packed: boo
     if packed or len(files) != 1:
         result = run / archive
         pack(out, result)
-        for path in files:
-            path.unlink()
     else:
         result = run / files[0].name
         shutil.move(files[0], result)  # the first version of Landlock lets nothing be renamed into another folder
-    out.rmdir()
+    shutil.rmtree(out)
     summary = {"notes": outcome.notes.sentences(), "lines": outcome.lines}
     (run / SUMMARY).write_text(json.dumps(summary), encoding="utf-8")
     sync_file(run / SUMMARY)
