@@ -97,10 +97,13 @@ def run(groups: Groups, params: FlowAttackParams) -> Exposure:
         "groups_with_a_majority_percent": percent(most, len(groups.records)),
     }
     bound = "" if groups.exact else "at most "
-    sentence = (
-        f"{counted(len(groups.records), 'group')} checked: {bound}{values['largest_person_percent']} % of the records are of the "
-        f"person who has most of their group; {bound}{most:,} groups have one person with more than half."
-    )
+    sentence = f"{counted(len(groups.records), 'group')} checked"
+    if records:
+        sentence += (
+            f": {bound}{values['largest_person_percent']} % of the records are of the person who has most of their group; "
+            f"{bound}{counted(most, 'group')} with one person who has more than half"
+        )
+    sentence += "."
     return Exposure(ATTACK.name, ATTACK.title, values, None, False, sentence)
 
 
