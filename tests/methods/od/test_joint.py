@@ -16,7 +16,7 @@ from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.experiments.profiles import make_profile
 from crowdveil.io.flows import trips_to_flows
-from crowdveil.methods.od.joint import JointParams, run
+from crowdveil.methods.od.joint import JointParams, check_data, run
 from crowdveil.model.flows import VISITED, CountedTiles, Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import REPORTED
@@ -149,6 +149,14 @@ def _squares() -> Zones:
 
     shapes = np.array([shapely.box(2 + 0.02 * i, 48, 2.0147 + 0.02 * i, 48.01) for i in range(TILES)])
     return Zones(np.arange(TILES).astype(str), 2 + 0.02 * np.arange(TILES), np.full(TILES, 48.0), shapes)
+
+
+@pytest.mark.parametrize(("splits", "subject"), [("tree", "Ward trees"), ("dyadic", "dyadic splits")])
+def test_zones_without_positions_are_refused(splits: Any, subject: str) -> None:
+    one = np.zeros(1, np.int64)
+    flows = trips_to_flows(Trips(Zones.from_ids(["a", "b"]), one, one + 1), members=True)
+    with pytest.raises(InputError, match=f"^{subject} need the positions of the zones"):
+        check_data(flows, JointParams(k=2, splits=splits))
 
 
 def test_a_map_that_is_too_small_is_refused() -> None:

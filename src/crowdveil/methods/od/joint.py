@@ -221,7 +221,7 @@ def check_data(data: Flows, params: JointParams) -> None:
     if params.splits == "tree":
         check_tree(data, params)
     else:
-        check_positions(data, params)
+        check_positions(data, params, "dyadic splits")
     if params.max_area_km2 is not None:
         check_outlines(data, Option("max_area_km2"))
     if params.objective == "area":

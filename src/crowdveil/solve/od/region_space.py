@@ -53,10 +53,10 @@ def check_tree(data: Flows, _params: Any) -> None:
         data.zones.need_location("Ward trees")
 
 
-def check_positions(data: Flows, _params: Any) -> None:
-    """Raise unless the positions of the zones are known, for clusters of flows."""
+def check_positions(data: Flows, _params: Any, purpose: str = "clusters of flows") -> None:
+    """Raise unless the positions of the zones are known."""
     if len(data):
-        data.zones.need_location("clusters of flows")
+        data.zones.need_location(purpose)
 
 
 def check_outlines(data: Flows, what: Option) -> None:
