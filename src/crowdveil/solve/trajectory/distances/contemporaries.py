@@ -79,15 +79,7 @@ class Contemporaries:
 
     def from_one(self, i: int, to: Ints) -> Floats:
         """Return distances from a trajectory of the data to others."""
-        found: Floats = self.from_many(np.array([i]), to)[0]
-        return found
-
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        """Return distances from trajectories of the data to others, a row for each of `those`."""
         from scipy.sparse.csgraph import dijkstra
 
-        # One at a time: scipy would hold the ways to all trajectories for all of them.
-        found = np.empty((len(those), len(to)), np.float64)
-        for row, i in enumerate(those.tolist()):
-            found[row] = dijkstra(self.graph, indices=i)[to]
+        found: Floats = dijkstra(self.graph, indices=i)[to]
         return found

@@ -60,10 +60,6 @@ class FrechetManhattan:
         """Return distances from a trajectory of the data to others."""
         return self._distances(path_of(self.columns, i), to)
 
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        """Return distances from trajectories of the data to others, a row for each of `those`."""
-        return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))
-
     def _points(self, path: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats, Floats]:
         x, y, t = (np.asarray(column, np.float64) for column in path)
         return x, y, t, shares(t, np.array([0, len(t)]))
@@ -100,7 +96,3 @@ class Warped:
     def from_one(self, i: int, to: Ints) -> Floats:
         """Return distances from a trajectory of the data to others."""
         return self.between(self.paths.one(i), to)
-
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        """Return distances from trajectories of the data to others, a row for each of `those`."""
-        return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))
