@@ -138,7 +138,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         return _run_stable(data, params, progress)
     if params.time_partition == "adaptive" and len(data):
         return as_steps(data, _run_adaptive(data, params, progress), params.k)
-    refinement = _refinement(data, params) if params.splits == "free" and len(data) else None
+    refinement = _refinement(data, params)
 
     def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
         def solve(step: int) -> StepSolution:
@@ -166,24 +166,19 @@ def _regions(data: Flows, params: JointParams) -> RegionSpace:
     return make(data, params.objective, params.extent)
 
 
-def _refinement(data: Flows, params: JointParams) -> Refinement:
-    """Return how boxes are cut again."""
+def _refinement(data: Flows, params: JointParams) -> Refinement | None:
+    """Return how boxes are cut again; None where they are not."""
+    if params.splits != "free" or len(data) == 0:
+        return None
     return Refinement.of(data, params.k, params.extent, params.objective)
 
 
 def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
     """Find the best partition for all time steps of each class."""
     classes = step_classes(data.t, data.tz, params.stable_by)
-    return solve_stable(_stable(data, params, _regions(data, params)), _wanted(params, classes), progress)
-
-
-def _stable(data: Flows, params: JointParams, system: RegionSpace) -> StableProblem:
-    refinement = _refinement(data, params) if params.splits == "free" and len(data) else None
-    return StableProblem(data, system, params.k, params.objective, params.max_suppressed, refinement)
-
-
-def _wanted(params: JointParams, classes: Ints) -> StableRelease:
-    return StableRelease(params.stable_by, classes, params.k, params.reporting)
+    system, refinement = _regions(data, params), _refinement(data, params)
+    problem = StableProblem(data, system, params.k, params.objective, params.max_suppressed, refinement)
+    return solve_stable(problem, StableRelease(params.stable_by, classes, params.k, params.reporting), progress)
 
 
 def time_groups(params: JointParams, starts: Ints, tz: str) -> Ints:
@@ -208,11 +203,9 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
     windows = time_windows(data, params.longest_s, weight)
     data = rounded_in_windows(data, windows.of_steps(data.steps))
     problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
-    refinement = (
-        _refinement(data, params).with_time_weight(windows.step_weight)
-        if params.splits == "free" and len(data)
-        else None
-    )
+    refinement = _refinement(data, params)
+    if refinement is not None:
+        refinement = refinement.with_time_weight(windows.step_weight)
     return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting, refinement), progress)
 
 

@@ -94,8 +94,6 @@ def check_windows(flows: Flows, release: FlowRelease) -> None:
 def steps_of_release(flows: Flows, release: FlowRelease) -> Ints:
     """Return the time step of the original that each step of the release is. A release may have fewer of them."""
     require(release.intervals is None, "release: expected rows of one time step each, but rows have intervals of time.")
-    if release.t is flows.t:
-        return np.arange(flows.steps)
     place = np.searchsorted(flows.t, release.t)
     known = (place < flows.steps) & (flows.t[np.minimum(place, flows.steps - 1)] == release.t if flows.steps else False)
     check_steps(int(len(release.t) - np.count_nonzero(known)))

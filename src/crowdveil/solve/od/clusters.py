@@ -118,7 +118,7 @@ def release_clusters(
     release = _release(data, rows, label)
     volume = data.trips_by_step - slice_sums(release.offsets, release.volume)
     release = release.with_suppressed(data.suppressed_totals(label < 0, volume, k, NOT_GIVEN))
-    return release if release.volume.all() else release.without_empty_rows().without_unused_areas()
+    return release.without_empty_rows().without_unused_areas()
 
 
 class _Rows(NamedTuple):

@@ -131,8 +131,7 @@ class Targets:
 
     def _from_sample(self, data: Flows, system: RegionSpace) -> float:
         """Find the target at which origins and destinations of a sample have the nearest mean sizes."""
-        volume = np.add.reduceat(data.volume, data.offsets[:-1][np.diff(data.offsets) > 0])
-        steps = np.flatnonzero(np.diff(data.offsets))[volume >= self.k]
+        steps = np.flatnonzero(data.trips_by_step >= max(self.k, 1))
         chosen = (
             steps[np.linspace(0, len(steps) - 1, min(SAMPLE, len(steps))).astype(np.int64)] if len(steps) else steps
         )
