@@ -62,7 +62,8 @@ class Groups:
         """Return the equivalence classes of a release whose originals are known."""
         if release.source is None:
             raise ValueError("the people of a class need the source of each trajectory")
-        points, number = np.column_stack([release.lon, release.lat, release.t]), dict[bytes, int]()
+        points = np.column_stack([release.lon, release.lat, release.t])
+        number: dict[bytes, int] = {}
         ends = zip(release.offsets[:-1].tolist(), release.offsets[1:].tolist(), strict=True)
         of = np.array([number.setdefault(points[low:high].tobytes(), len(number)) for low, high in ends], np.int64)
         pair, count = np.unique(of * max(data.people, 1) + data.person[release.source], return_counts=True)

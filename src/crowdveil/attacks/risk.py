@@ -246,7 +246,8 @@ def _on_trajectories(
     seen = _merge_visits(release, goal) if isinstance(goal, library.CombinationKAnonymity) else release
     adversaries: list[tuple[Attack, bool]] = [(LOCATION, True), (SEQUENCE, True)]
     adversaries.append((TIME, not isinstance(goal, library.CombinationKAnonymity) or goal.interval_s is None))
-    scenario, trials = AttackScenario(data, seen, "trajectories", k_unit), list[RiskEstimate]()
+    scenario = AttackScenario(data, seen, "trajectories", k_unit)
+    trials: list[RiskEstimate] = []
     if data.k_unit == "people" and any(isinstance(p, _OF_CLASSES) for p in guarantees):
         largest, every = Groups.of_classes(data, release).totals
         # In whole percents, which reveal no single trajectory where there are many.

@@ -24,7 +24,7 @@ class FrechetManhattan:
         The trajectories.
     exact
         The least mean of all couplings with the least longest distance, which is the definition. Otherwise that of the coupling
-        that one pass of the paper's programme finds: it has the least longest distance too, but not always the least mean.
+        that one pass of the paper's program finds: it has the least longest distance too, but not always the least mean.
     resampled
         Whether two paths are brought to the same moments first: where one has a point, at a share of its time, the other gets one
         on the straight line between its own.
