@@ -63,10 +63,10 @@ strips and strips below k are cut off alike. But the place of a cut depends on t
 area has at least one trip of the row (as for the bounding boxes of Glove and Mondrian). With `stable` such a trip is in at least
 one of the time steps in which the row is published, and it is unknown in which. Choose `dyadic` where that is too much.
 
-An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
-before the search between corners; it is 0 where that search was finished. With free splits the result is compared with the
-best partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1, 2 or 5 · 10ⁿ per
-cent.
+An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and also
+the gap before the search between corners. The former is 0 where that search was finished. With free splits the result is
+compared with the best partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1,
+2 or 5 · 10ⁿ per cent.
 
 References
 ----------

@@ -95,8 +95,8 @@ def release_clusters(
     A row is a cluster: its volume and crowd are those of its own flows, its areas are all tiles whose centroids lie in
     the rectangle around its origins, and in the one around its destinations. Areas of two rows may overlap.
 
-    Small volumes, if they are to be reported, are those of the suppressed flows of one tile. They may lie inside areas of
-    rows, which therefore do not say where they do not go: a reported area with empty places is the whole map.
+    Small volumes, if they are to be reported, are those of the suppressed flows of one origin tile. Other rows do not show
+    where these do not go, since areas overlap: with empty destinations included, the reported destination is the whole map.
     """
     check_person_ids(data)
     if len(data) == 0:

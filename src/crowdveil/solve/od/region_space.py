@@ -89,7 +89,7 @@ ANY_EXTENT = RegionExtent()
 
 @dataclass(frozen=True, eq=False)
 class RegionSide:
-    """The regions of one side, origins or destinations, with what matters of each.
+    """The regions of one side, origins or destinations, with their costs and permitted sizes.
 
     Attributes
     ----------

@@ -95,7 +95,7 @@ class _Builder:
         self.made = 0
 
     def add(self, node: int) -> None:
-        """Add the boxes of an interval; those of its parts are there."""
+        """Add the boxes of an interval, once those of its parts are added."""
         problem, tree = self.problem, self.tree
         low, high = problem.windows.steps_of(int(tree.first[node]), int(tree.last[node]))
         parts = [self.nodes[c] for c in tree.parts(node).tolist()]
