@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangles, on_hull, problems, with_trees
 from plain_rivals import taxis
+from synthetic import grid_around
 
 from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
@@ -20,6 +21,7 @@ from crowdveil.methods.od.joint import JointParams, check_data, run
 from crowdveil.model.flows import VISITED, CountedTiles, Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import REPORTED
+from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.solve.od.assignment import row_of_flows
@@ -261,7 +263,21 @@ def test_a_budget_is_a_number_of_trips() -> None:
     assert JointParams.checked(params.model_dump()) == params
 
 
-def test_area_weighs_areas_by_their_size() -> None:
+@pytest.mark.parametrize("side_m", [20, 50, 200])
+def test_areas_of_equal_tiles_are_those_of_their_number(side_m: int) -> None:
+    """Tiles far below a hectare too have a cost: otherwise the whole map would be as good as any part of it."""
+    square = grid_zones(grid_around(2.35, 48.85, side_m, 6, 6))
+    origin, destination = np.random.default_rng(1).integers(0, len(square), (2, 1500))
+    flows = trips_to_flows(Trips(square, origin, destination), members=True)
+    by_number, by_area = (
+        run(flows, JointParams(k=5, objective=objective), np.random.default_rng(0), no_progress)
+        for objective in ("generalization", "area")
+    )
+    assert len(by_number) > 10
+    assert by_number.volume.tolist() == by_area.volume.tolist()
+
+
+def test_areas_need_outlines() -> None:
     zones = Zones.from_ids(["a"])
     one = np.ones(1, np.int64)
     flows = with_trees(

@@ -105,7 +105,7 @@ from crowdveil.solve.od.region_space import (
     check_outlines,
     check_positions,
     check_tree,
-    mean_hectares,
+    mean_tile_area,
 )
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
@@ -199,7 +199,7 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
     """Find the best partition of each day into boxes over origin, destination and time."""
     weight = Fraction(repr(params.hour_weight))
     if params.objective == "area":
-        weight *= Fraction(mean_hectares(data)).limit_denominator(100)
+        weight *= Fraction(mean_tile_area(data)).limit_denominator(100)
     windows = time_windows(data, params.longest_s, weight)
     data = rounded_in_windows(data, windows.of_steps(data.steps))
     problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)

@@ -424,6 +424,6 @@ def check_exact(cost: int) -> None:
     """Raise unless differences of sums of costs fit into 64 bits; their products with volumes are compared in 128."""
     if cost >= MAX_COST:
         raise InputError(
-            f"the trips of a time step times the tiles (or hectares) of the map must be below {MAX_COST:.1e} to be added "
+            f"the trips of a time step times the tiles (or the area) of the map must be below {MAX_COST:.1e} to be added "
             "exactly. Use larger zones, shorter time steps or another objective."
         )

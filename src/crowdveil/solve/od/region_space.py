@@ -10,7 +10,7 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, Text
 from crowdveil.kernels.od.structures import DestinationTree, OriginTree
-from crowdveil.model.arrays import Indices, Ints, Mask, frozen, slice_sums
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import ward
@@ -214,18 +214,26 @@ def large_enough_map(space: RegionSpace) -> RegionSpace:
 
 
 def tile_cost(data: Flows, objective: Objective) -> Ints:
-    """Return what a tile costs a trip: 1, or its area in hectares."""
+    """Return what a tile costs a trip: 1, or its area, in hectares or, where tiles are smaller, in parts of a tile."""
     if objective == "area":
-        return np.rint(_areas_m2(data, Option("objective", "area")) / _HECTARE_M2).astype(np.int64)
+        area = _areas_m2(data, Option("objective", "area"))
+        return np.rint(area / _area_unit_m2(area)).astype(np.int64)
     return np.ones(len(data.zones), np.int64)
 
 
-def mean_hectares(data: Flows) -> float:
+def mean_tile_area(data: Flows) -> float:
     """Return the cost of a tile of mean size for a trip where areas count."""
-    return float(_areas_m2(data, Option("objective", "area")).mean() / _HECTARE_M2)
+    area = _areas_m2(data, Option("objective", "area"))
+    return float(area.mean() / _area_unit_m2(area))
 
 
-def _areas_m2(data: Flows, what: Option) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _area_unit_m2(area_m2: Floats) -> float:
+    """Return the area that costs 1: a hectare, or a hundredth of a mean tile below that, which would cost 0."""
+    mean = float(area_m2.mean())
+    return _HECTARE_M2 if mean >= _HECTARE_M2 else mean / 100
+
+
+def _areas_m2(data: Flows, what: Option) -> Floats:
     check_outlines(data, what)
     return data.zones.area_m2
 
