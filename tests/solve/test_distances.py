@@ -181,7 +181,7 @@ def test_too_many_contemporaries_are_refused_in_one_sentence() -> None:
     data = Paths(np.zeros(8), np.zeros(8), np.tile([0.0, 9.0], 4), np.arange(0, 9, 2))
     with (
         patch.object(contemporaries, "MAX_EDGES", 5),
-        pytest.raises(InputError, match=r"^distance: 6 pairs .* at most 5 can be held. .*\.$"),
+        pytest.raises(InputError, match=r"^6 pairs .* may have at most 5\. .*\.$"),
     ):
         Contemporaries(data).from_one(0, np.arange(4))
 

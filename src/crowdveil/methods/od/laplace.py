@@ -169,8 +169,8 @@ def _trips(data: Flows, params: LaplaceParams, root: list[int]) -> Ints:
         raise InputError(
             Option("unit"),
             Text(
-                "Expected person-step, since people are not known and trips of one person cannot be limited; name the "
-                "column of people with {user}, or leave it out."
+                "Expected person-step, since people are not known, and the trips of a person cannot be limited. Name the "
+                "column of people with {user}, or leave out {unit}."
             ),
         )
     return data.volume
