@@ -16,20 +16,28 @@ from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import ward
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
 
+Objective = Literal["generalization", "area", "reconstruction"]
+Regions = Hierarchy | DyadicRegions
+_HECTARE_M2 = 10_000
+_KM2_M2 = 1e6
+
 
 @dataclass(frozen=True)
-class AreaContent:
-    """The least content of an area.
+class RegionExtent:
+    """The least content of a published area, and its largest size.
 
     Attributes
     ----------
     tiles
         Fewest tiles; only those that count in the data, such as visited ones, where it says so.
+    most_km2
+        Largest area; None for any size.
     """
 
     tiles: int = 1
+    most_km2: float | None = None
 
-    def regions_that_fit(self, regions: Hierarchy | DyadicRegions, data: Flows) -> Mask:
+    def regions_that_fit(self, regions: Regions, data: Flows) -> Mask:
         """Return whether each region contains enough; then all regions around it do, too."""
         return np.asarray(regions.subtree_sums(counted_tiles(data)) >= self.tiles)
 
@@ -40,6 +48,9 @@ class AreaContent:
     def asks_for_tiles(self, data: Flows) -> bool:
         """Return whether an area may have too few tiles."""
         return self.tiles > 1 or data.counted is not None
+
+
+ANY_EXTENT = RegionExtent()
 
 
 def counted_tiles(data: Flows) -> Ints:
@@ -63,28 +74,6 @@ def check_outlines(data: Flows, what: Option) -> None:
     """Raise unless all zones have an area."""
     if np.isnan(data.zones.area_m2).any():
         raise InputError(Text("{what} needs zones with outlines. Give polygons with {zones}, or a grid.", what=what))
-
-
-Objective = Literal["generalization", "area", "reconstruction"]
-Regions = Hierarchy | DyadicRegions
-_HECTARE_M2 = 10_000
-_KM2_M2 = 1e6
-
-
-@dataclass(frozen=True)
-class RegionExtent(AreaContent):
-    """The least content of a published area, and its largest size.
-
-    Attributes
-    ----------
-    most_km2
-        Largest area; None for any size.
-    """
-
-    most_km2: float | None = None
-
-
-ANY_EXTENT = RegionExtent()
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,7 +90,7 @@ class StepRange:
     system: Callable[[], RegionSpace]
     solver: Callable[[RegionSpace], Callable[[int], StepSolution]]
     reporting: Reporting
-    summarize: Callable[[Floats], dict[str, Any]] = lambda facts: {}
+    summarize: Callable[[Floats], dict[str, Any]]
 
 
 def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowRelease:
