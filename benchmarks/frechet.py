@@ -71,7 +71,8 @@ def definition() -> dict[str, float]:
     for name, data in sources.items():
         those, to = np.arange(0, len(data), len(data) // 30), np.arange(len(data))
         for resampled in (False, True):
-            one, exact = (FrechetManhattan(data, e, resampled).from_many(those, to) for e in (False, True))
+            both = (FrechetManhattan(data, e, resampled) for e in (False, True))
+            one, exact = (np.array([distance.from_one(i, to) for i in those.tolist()]) for distance in both)
             far = exact > 0
             over = one[far] / exact[far] - 1
             near = over[exact[far] <= np.quantile(exact[far], 0.05)]

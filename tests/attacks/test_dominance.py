@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -51,11 +52,21 @@ def test_the_share_is_counted_as_by_hand(data: Trajectories, k: int) -> None:
 
 @given(counts=st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=5), min_size=1, max_size=6))
 def test_no_person_of_a_row_has_more_than_the_bound(counts: list[list[int]]) -> None:
-    """Trips of each person of some rows."""
-    for own in counts:
-        trips, people = sum(own), len(own)
-        assert max(own) <= trips - people + 1
-        assert trips - people + 1 in {max([*([1] * (people - 1)), trips - people + 1])}  # some people reach it
+    """Trips of each person of some rows; with the same trips and people, one person may have as many as the bound."""
+    rows: Any = SimpleNamespace(
+        volume=np.array([sum(own) for own in counts]), people=np.array([len(own) for own in counts])
+    )
+    groups = Groups.of_rows(rows)
+    for own, bound in zip(counts, groups.largest.tolist(), strict=True):
+        assert max(own) <= bound
+        assert sum([bound, *[1] * (len(own) - 1)]) == sum(own)
+    assert not groups.exact
+
+
+def test_a_release_without_rows_has_no_largest_person() -> None:
+    none = np.zeros(0, np.int64)
+    found = run(Groups(none, none, none, False), FlowAttackParams())
+    assert found.explanation == "0 groups checked." and found.values["largest_person_percent"] is None
 
 
 def _rides(folder: Path) -> Path:

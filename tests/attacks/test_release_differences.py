@@ -124,6 +124,16 @@ def test_releases_of_other_trips_contradict_each_other() -> None:
     assert found.values["pairs_that_contradict"] == 1 and "not of the same trips" in found.explanation
 
 
+def test_releases_that_are_too_large_do_not_contradict_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    made = [small_release(rng, np.full((1, TILES, TILES), 10), 1, 1) for _ in range(2)]
+    published = PublishedReleases(("a", "b"), tuple(Published(one) for one in made))
+    monkeypatch.setattr("crowdveil.attacks.od.releases.MAX_TOTAL", 2 * 10 * TILES**2 - 1)
+    found = run(published, FlowAttackParams(k=5))
+    assert (found.values["pairs_too_large"], found.values["pairs_that_contradict"]) == (1, 0)
+    assert "1 pair of releases not compared" in found.explanation
+
+
 def test_noise_cannot_be_subtracted() -> None:
     rng = np.random.default_rng(1)
     made = [small_release(rng, np.full((1, TILES, TILES), 10), 1, 1) for _ in range(2)]

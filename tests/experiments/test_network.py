@@ -74,8 +74,8 @@ def test_the_largest_part_is_taken(files: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     ("nodes", "roads", "message"),
     [
-        ("", ROADS, "nodes.txt: there is no row"),
-        ("id x y\n", ROADS, "nodes.txt: there is no row"),
+        ("", ROADS, "nodes.txt: the file has no rows"),
+        ("id x y\n", ROADS, "nodes.txt: the file has no rows"),
         ("7 0\n3 3 4\n", ROADS, r"nodes.txt: Expected .* 1 row \(row 1\) has more or fewer values"),
         ("7 0 0\n3 3 x\n5 3 0\n", ROADS, r"nodes.txt: 1 row \(row 2\) has no number in column 3"),
         ("7 0 0\n3 inf 4\n5 3 0\n", ROADS, r"nodes.txt: 1 row \(row 2\) has no number in column 2"),
@@ -84,7 +84,7 @@ def test_the_largest_part_is_taken(files: tuple[Path, Path]) -> None:
         (NODES, "0 7 3 -5\n1 3 5 4\n", r"roads.txt: 1 row \(row 1\) has a length below 0"),
         (NODES, "0 7 3 5\n1 3 5 nan\n", r"roads.txt: 1 row \(row 2\) has no number in column 4"),
         (NODES, "0 7 3 5\n1 3 5\n", r"roads.txt: Expected .* 1 row \(row 2\)"),
-        (NODES, "0 7 7 5\n", "expected two nodes at least and a road"),
+        (NODES, "0 7 7 5\n", "expected at least two nodes and a road"),
     ],
 )
 def test_a_wrong_file_raises_one_sentence(files: tuple[Path, Path], nodes: str, roads: str, message: str) -> None:

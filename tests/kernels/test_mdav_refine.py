@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_trajectories import distance_matrix
 
 from crowdveil.kernels.trajectory.mdav_refine import MIN_GAIN, exchange, squared_distances
 from crowdveil.kernels.trajectory.structures import Points
@@ -77,4 +78,4 @@ def test_squares_are_those_of_the_distance() -> None:
     distance = SpatioTemporal.of(Paths(x, y, t, offsets), 0.3)
     members = np.array([0, 2, 3])
     square = squared_distances(members, Points(x, y, t, offsets), distance.speed.copy(), 0.3)
-    np.testing.assert_allclose(square, distance.from_many(members, members) ** 2, atol=1e-6)
+    np.testing.assert_allclose(square, distance_matrix(distance, members, members) ** 2, atol=1e-6)

@@ -193,6 +193,13 @@ def test_a_small_example_by_hand() -> None:
     assert _value("uncorrelated-location-entropy", compared, tile_m=500)[0] == pytest.approx(three / 3)
 
 
+def test_shares_of_no_trajectories_are_undefined() -> None:
+    compared = _by_hand()
+    nothing = compared.original.where(np.zeros(len(compared.original), np.bool_))
+    for name in ("trajectories-removed", "locations-removed", "rmse", "sid", "propensity-score"):
+        assert np.isnan(_value(name, TrajectoryComparison(nothing, _release(nothing, [])))).all()
+
+
 def test_people_are_individuals_where_they_are_published() -> None:
     compared = _by_hand()
     release = replace(compared.release, person=np.array([1]))

@@ -11,8 +11,15 @@ from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
 
+import numpy as np
+
 Point = tuple[float, float, float]
 Path = list[Point]
+
+
+def distance_matrix(distance: Any, those: Any, to: Any) -> Any:
+    """Distances from each of some trajectories, in rows, to others."""
+    return np.array([distance.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))
 
 
 def half_up(number: Fraction) -> int:

@@ -91,7 +91,7 @@ def test_flows_in_two_rows_are_refused() -> None:
     for destination in ([0, 1], [1, 1]):  # of one origin area, and of two
         broken = replace(release, areas=areas, destination=np.array(destination, np.int32))
         for origin in ([1, 1], [0, 1]):
-            with pytest.raises(InputError, match="lie in more"):
+            with pytest.raises(InputError, match="in several"):
                 row_of_flows(data, replace(broken, origin=np.array(origin, np.int32)))
 
 
@@ -100,5 +100,5 @@ def test_other_zones_and_other_steps_are_refused() -> None:
     other = replace(release, areas=Areas.of_tiles(Zones.from_ids(["b", "a"]), np.array([0, 1], np.int32)))
     with pytest.raises(InputError, match="zones"):
         row_of_flows(data, other)
-    with pytest.raises(InputError, match="1 time step of it is not in the original"):
+    with pytest.raises(InputError, match="got 1 time step that the original does not have"):
         row_of_flows(data, replace(release, t=np.array([3600])))

@@ -16,6 +16,7 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_trajectories import distance_matrix
 
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.kernels.trajectory.mdav_tree import build, time_shares
@@ -30,7 +31,6 @@ from crowdveil.solve.trajectory.distances import (
     SpatioTemporal,
     contemporaries,
     make_distance,
-    many_to_many,
     published_weight,
     time_weight,
 )
@@ -74,7 +74,7 @@ def _distance(name: str, data: Paths, weight: float) -> Distance:
 def test_every_distance_is_its_twin_and_symmetric(name: str, data: Paths, weight: float) -> None:
     distance, every = _distance(name, data, weight), np.arange(len(data))
     twins = _twins(name, _plain(data), weight)
-    found = distance.from_many(every, every)
+    found = distance_matrix(distance, every, every)
     for i in range(len(data)):
         for j in range(len(data)):
             assert math.isclose(found[i, j], twins[i][j], **CLOSE), (i, j)
@@ -90,7 +90,7 @@ def test_points_are_equal_within_100_meters(name: str, data: Paths, spacing: flo
     apart = Paths(spacing * data.x, spacing * data.y, data.t, data.offsets)
     every = np.arange(len(apart))
     assert np.allclose(
-        _distance(name, apart, 0.0).from_many(every, every), _twins(name, _plain(apart), 0.0), rtol=1e-12
+        distance_matrix(_distance(name, apart, 0.0), every, every), _twins(name, _plain(apart), 0.0), rtol=1e-12
     )
 
 
@@ -123,17 +123,6 @@ def test_a_path_that_is_not_in_the_data_is_as_far_as_if_it_were(name: str, data:
     others = np.arange(last)
     found = _distance(name, fewer, 0.5).between(data.one(last), others)
     assert np.allclose(found, _distance(name, data, 0.5).from_one(last, others), rtol=1e-12, atol=1e-9)
-
-
-@settings(max_examples=tries(40), deadline=None)
-@given(data=paths(max_paths=7), cells=st.integers(1, 20))
-def test_blocks_of_many_to_many_hold_all_distances_once(data: Paths, cells: int) -> None:
-    distance = SpatioTemporal.of(data, 0.5)
-    those, to = np.arange(len(data))[::-1].copy(), np.arange(0, len(data), 2)
-    blocks = list(many_to_many(distance, those, to, cells))
-    assert all(block.size <= max(cells, len(to)) for _, block in blocks)
-    assert np.array_equal(np.concatenate([those[rows] for rows, _ in blocks]), those)
-    assert np.array_equal(np.concatenate([block for _, block in blocks]), distance.from_many(those, to))
 
 
 def test_points_on_opposite_sides_of_the_globe_are_refused() -> None:
@@ -192,7 +181,7 @@ def test_too_many_contemporaries_are_refused_in_one_sentence() -> None:
     data = Paths(np.zeros(8), np.zeros(8), np.tile([0.0, 9.0], 4), np.arange(0, 9, 2))
     with (
         patch.object(contemporaries, "MAX_EDGES", 5),
-        pytest.raises(InputError, match=r"^distance: 6 pairs .* at most 5 can be held. .*\.$"),
+        pytest.raises(InputError, match=r"^6 pairs .* may have at most 5\. .*\.$"),
     ):
         Contemporaries(data).from_one(0, np.arange(4))
 

@@ -13,6 +13,7 @@ import plain_trajectories
 import pytest
 from examples import tries
 from hypothesis import given, settings
+from plain_trajectories import distance_matrix
 
 from crowdveil.kernels.trajectory.frechet_manhattan import coupled_points, path_of
 from crowdveil.model.arrays import Ints
@@ -217,7 +218,7 @@ def test_on_cabs_one_pass_is_near_the_definition(realdata: Path) -> None:
     data = read_trajectories(str(realdata / "sf_cabs" / "cabs_dataset_20080608_0700_0715.csv"))
     some = np.arange(0, len(data), 9)
     one, exact, longest = (
-        make_distance(data, name).from_many(some, some)
+        distance_matrix(make_distance(data, name), some, some)
         for name in ("frechet-manhattan", "frechet-manhattan-exact", "discrete-frechet")
     )
     assert np.allclose(one, one.T, rtol=1e-12) and np.allclose(exact, exact.T, rtol=1e-12)

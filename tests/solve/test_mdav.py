@@ -12,6 +12,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_trajectories import distance_matrix
 from synthetic import make_trajectories, usual_city
 
 from crowdveil.model.arrays import Floats, Ints
@@ -39,9 +40,6 @@ class Unknown:
     def from_one(self, i: int, to: Ints) -> Floats:
         return self.inner.from_one(i, to)
 
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        return self.inner.from_many(those, to)
-
 
 def _sets(group: Ints) -> set[frozenset[int]]:
     return {frozenset(np.flatnonzero(group == g).tolist()) for g in range(int(group.max(initial=-1)) + 1)}
@@ -53,7 +51,7 @@ def _groups(distance: Distance, person: Ints, k: int, center: Center, parts: lis
 
 def _twin(distance: Distance, person: list[int], k: int, center: Center, members: list[int]) -> set[frozenset[int]]:
     every = np.arange(len(person))
-    far = distance.from_many(every, every)
+    far = distance_matrix(distance, every, every)
     listed = [list(zip(*(c.tolist() for c in distance.paths.one(i)), strict=True)) for i in range(len(person))]
 
     def from_center(left: list[int]) -> dict[int, float]:

@@ -12,6 +12,7 @@ import pytest
 from examples import slow_param, tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_trajectories import distance_matrix
 from synthetic import make_trajectories, usual_city
 
 from crowdveil.errors import InputError
@@ -68,7 +69,7 @@ def test_clusters_are_those_of_the_twin(bounded: bool, data: Paths, draw: st.Dat
     person = np.array(draw.draw(st.lists(st.integers(0, n), min_size=n, max_size=n)))
     k, tried = draw.draw(st.integers(2, 4)), draw.draw(st.integers(1, 6))
     distance = FrechetManhattan(data, draw.draw(st.booleans()), draw.draw(st.booleans()))
-    far, sketch = distance.from_many(np.arange(n), np.arange(n)), _sketches(distance)
+    far, sketch = distance_matrix(distance, np.arange(n), np.arange(n)), _sketches(distance)
     rng = np.random.default_rng(3)
     twins = plain.clusters(
         lambda i, j: float(far[i, j]), lambda i, j: sketch[i][j], person.tolist(), k, tried, lambda m: int(rng.integers(m))
@@ -151,7 +152,7 @@ def test_the_exact_path_has_the_least_sum_of_squares(data: Paths, tried: int) ->
     """By all ways that do not stay; what is chosen between them is looked at through the pivots of the first round."""
     n = len(data)
     distance = FrechetManhattan(data)
-    far = distance.from_many(np.arange(n), np.arange(n))
+    far = distance_matrix(distance, np.arange(n), np.arange(n))
     asked: list[list[int]] = []
     real = pivots._Round._exact_path
 

@@ -1,9 +1,4 @@
-"""Define the adversaries of trajectories with background knowledge of a few locations.
-
-References
-----------
-Pellungrini, Pappalardo, Pratesi and Monreale, A data mining approach to assess privacy risk in human mobility data, 2017.
-"""
+"""Define the adversaries of trajectories with background knowledge of a few locations."""
 
 from __future__ import annotations
 
@@ -158,7 +153,7 @@ locations are these. A target with one location is searched by that one.
 
 Notes
 -----
-Of locations with equal visits the southern ones count first, then the western ones. The text of scikit-mobility names the two
+Among locations with equal visits, the southern ones come first, then the western ones. The text of scikit-mobility names the two
 most visited locations; its code sorts by rising frequency and takes the first two, which are the least visited ones. Here the
 text counts, and `visited = least` is the code.
 """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crowdveil.attacks.known_points import FEWEST
-from crowdveil.model.arrays import Ints
+from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import TrajectoryRelease
 from crowdveil.model.trajectories import Trajectories
 
@@ -31,7 +31,7 @@ def measured_continuity(segments: Trajectories, whole: Ints, release: Trajectory
 
     Returns
     -------
-    Whole percents, None of fewer than 50: links that are right, and trajectories (people) of which all links are.
+    Whole percentages, None where there are fewer than 50: right links, and trajectories (people) with right links alone.
     """
     from scipy.spatial import cKDTree
 
@@ -64,7 +64,7 @@ def with_continuity(data: Trajectories, release: TrajectoryRelease) -> Trajector
     return replace(release, facts=release.facts | {"continuity": people})
 
 
-def _classes(segments: Trajectories, release: TrajectoryRelease) -> tuple[Ints, Any, Any]:
+def _classes(segments: Trajectories, release: TrajectoryRelease) -> tuple[Ints, Floats, Floats]:
     """Return the equivalence class of each published segment, and the first and the last point of each class, in meters."""
     x, y = segments.projection.to_plane(release.lon, release.lat)
     t = (release.t - segments.start).astype(np.float64)

@@ -62,7 +62,8 @@ class Groups:
         """Return the equivalence classes of a release whose originals are known."""
         if release.source is None:
             raise ValueError("the people of a class need the source of each trajectory")
-        points, number = np.column_stack([release.lon, release.lat, release.t]), dict[bytes, int]()
+        points = np.column_stack([release.lon, release.lat, release.t])
+        number: dict[bytes, int] = {}
         ends = zip(release.offsets[:-1].tolist(), release.offsets[1:].tolist(), strict=True)
         of = np.array([number.setdefault(points[low:high].tobytes(), len(number)) for low, high in ends], np.int64)
         pair, count = np.unique(of * max(data.people, 1) + data.person[release.source], return_counts=True)
@@ -97,10 +98,13 @@ def run(groups: Groups, params: FlowAttackParams) -> Exposure:
         "groups_with_a_majority_percent": percent(most, len(groups.records)),
     }
     bound = "" if groups.exact else "at most "
-    sentence = (
-        f"{counted(len(groups.records), 'group')} checked: {bound}{values['largest_person_percent']} % of the records are of the "
-        f"person who has most of their group; {bound}{most:,} groups have one person with more than half."
-    )
+    sentence = f"{counted(len(groups.records), 'group')} checked"
+    if records:
+        sentence += (
+            f": {bound}{values['largest_person_percent']} % of the records are of the person who has most of their group; "
+            f"{bound}{counted(most, 'group')} with one person who has more than half"
+        )
+    sentence += "."
     return Exposure(ATTACK.name, ATTACK.title, values, None, False, sentence)
 
 

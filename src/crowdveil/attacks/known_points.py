@@ -57,10 +57,10 @@ def measured_linkage(
 
     Returns
     -------
-    Whole percents, None of fewer than 50. found: share of the attacked trajectories whose known points are all in one
-    published trajectory and in no other. true: share of the other points of these that are the same person's. linked: share
-    of the first 500 whose nearest published trajectory, over all points, is their own. For comparison the share found in the
-    original trajectories, which is 100 where no two points are equal.
+    Whole percentages, None where there are fewer than 50. found: share of the attacked trajectories whose known points are
+    all in one published trajectory and in no other. true: share of the other points of these that are the same person's.
+    linked: share of the first 500 whose nearest published trajectory, over all points, is their own. For comparison the share
+    found in the original trajectories, which is 100 where no two points are equal.
     """
     tried = _tried(data, rng)
     found = _found(same[tried], same[points], offsets)

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil import engine
 from crowdveil import guarantees as library
 from crowdveil.attacks.adversary_view import AdversaryView, AttackScenario, LocationHistories, Units, numbered
 from crowdveil.attacks.background_knowledge import LOCATION, SEQUENCE, TIME
@@ -141,12 +140,10 @@ def attack_release(
         Seed of the random choices.
     """
     proven = status == "proven"
-    # Not on an engine that keeps finished work: attacks run each time.
-    with engine.use(engine.LocalEngine()):
-        if isinstance(release, FlowRelease):
-            return _on_flows(data, release, guarantees, proven)
-        if isinstance(data, Trajectories) and len(data) and len(release) and data.points <= MAX_POINTS:
-            return _on_trajectories(data, release, guarantees, proven, seed, progress)
+    if isinstance(release, FlowRelease):
+        return _on_flows(data, release, guarantees, proven)
+    if isinstance(data, Trajectories) and len(data) and len(release) and data.points <= MAX_POINTS:
+        return _on_trajectories(data, release, guarantees, proven, seed, progress)
     return []
 
 
@@ -243,15 +240,14 @@ def _on_trajectories(
     seed: int,
     progress: Progress,
 ) -> list[RiskEstimate]:
-    goal = next(
-        (p for p in guarantees if isinstance(p, library.TrajectoryKAnonymity | library.CombinationKAnonymity)), None
-    )
+    goal = next((p for p in guarantees if isinstance(p, TrajectoryGoal)), None)
     k_unit: Units = "people" if goal is None else goal.k_unit
     known = goal.knowledge if isinstance(goal, library.CombinationKAnonymity) else KNOWN
     seen = _merge_visits(release, goal) if isinstance(goal, library.CombinationKAnonymity) else release
     adversaries: list[tuple[Attack, bool]] = [(LOCATION, True), (SEQUENCE, True)]
     adversaries.append((TIME, not isinstance(goal, library.CombinationKAnonymity) or goal.interval_s is None))
-    scenario, trials = AttackScenario(data, seen, "trajectories", k_unit), list[RiskEstimate]()
+    scenario = AttackScenario(data, seen, "trajectories", k_unit)
+    trials: list[RiskEstimate] = []
     if data.k_unit == "people" and any(isinstance(p, _OF_CLASSES) for p in guarantees):
         largest, every = Groups.of_classes(data, release).totals
         # In whole percents, which reveal no single trajectory where there are many.

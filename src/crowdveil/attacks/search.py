@@ -147,8 +147,9 @@ def _average(view: AdversaryView, params: KnowledgeParams, rule: MatchRule, rng:
     every = _known(view, rule)
     lengths = np.diff(every[0])
     known = np.minimum(lengths, params.knowledge)
-    few = lengths if len(lengths) <= params.samples else lengths[:0]
-    choices = [comb(n, m) for n, m in zip(few.tolist(), known.tolist(), strict=False)]
+    choices = []
+    if len(lengths) <= params.samples:
+        choices = [comb(n, m) for n, m in zip(lengths.tolist(), known.tolist(), strict=True)]
     exact = 0 < sum(choices) <= params.samples
     if exact:
         unit = np.repeat(np.arange(len(lengths)), choices)

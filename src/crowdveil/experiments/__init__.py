@@ -1,1 +1,1 @@
-"""Code that only experiments of papers need. It is found by name; no other module imports it."""
+"""Code that only the experiments of papers need; of the package, only `cli/experiment.py` and the registry name it."""

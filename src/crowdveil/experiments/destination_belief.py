@@ -16,7 +16,7 @@ between the same distributions. Where rows overlap, their shares in a pair of ti
 
 References
 ----------
-Matet et al., Adaptative generalisation over a value hierarchy for the k-anonymisation of origin-destination matrices, 2022
+Matet et al., Adaptative generalization over a value hierarchy for the k-anonymization of Origin-Destination matrices
 (section 1).
 """
 
@@ -70,7 +70,7 @@ def run(published: Published, params: BeliefParams) -> Exposure:
     release = published.release
     overlapping = published.row_semantics == "overlapping"
     if overlapping and len(release.areas.zones) > MAX_TILES:
-        sentence = f"rows overlap and the map has more than {MAX_TILES:,} tiles: the belief is not computed."
+        sentence = f"The belief was not computed: rows overlap, and the map has more than {MAX_TILES:,} tiles."
         return Exposure(ATTACK.name, ATTACK.title, _values(_NOTHING), None, False, sentence)
     step, _ = published.margins(np.zeros(len(release), np.int32), over_steps=False)
     steps = int(step.max(initial=-1)) + 1

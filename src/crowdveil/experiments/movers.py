@@ -12,7 +12,7 @@ Notes
   class before it half as wide and twice as frequent; they leave 64 %, 32 %, 16 %, and then always 8 % of the speed.
 - In the generator, roads have classes as well, which limit the speed of movers. Our files lack them, so there is one class of
   roads with the speed limit `ROAD` of the fastest class, and the fastest route is the shortest. Where several external objects
-  overlap, the slowest counts. Movers do not obstruct each other, and none turns round.
+  overlap, the slowest counts. Movers do not obstruct each other, and none turns around.
 - `ROAD` and `LENGTH` were chosen so that the settings of Ferreira Torres and Trujillo-Rasua (2016) on Oldenburg's roads give
   their results: 5,000 movers with 98 points each, on trajectories of 7,284 units. These settings are the defaults. The paper
   does not give the period; 5 a time stamp make 5,000 in 1,000 time stamps. Here all movers continue to their goal.
@@ -303,16 +303,16 @@ def _check_width(network: RoadNetwork, placement: NetworkPlacement) -> None:
 
 
 @kernel
-def _slowed(x: float, y: float, stamp: int, a_stamp: int, events: Floats, life: int) -> float:
+def _slowed(x: float, y: float, stamp: int, per_stamp: int, events: Floats, life: int) -> float:
     """Return the share of its speed that external objects leave a mover: the least factor of those that it is in, 1 without
     one.
 
-    `a_stamp` objects appear at each time stamp and stay for `life` of them. The columns of `events` are the middle of each,
+    `per_stamp` objects appear at each time stamp and stay for `life` of them. The columns of `events` are the middle of each,
     how far it drifts in a time stamp, half its width and its height, and its factor.
     """
     factor = 1.0
-    for i in range(max(stamp - life + 1, 0) * a_stamp, min((stamp + 1) * a_stamp, len(events))):
-        age = stamp - i // a_stamp
+    for i in range(max(stamp - life + 1, 0) * per_stamp, min((stamp + 1) * per_stamp, len(events))):
+        age = stamp - i // per_stamp
         middle_x, middle_y = events[i, 0] + age * events[i, 2], events[i, 1] + age * events[i, 3]
         if abs(x - middle_x) <= events[i, 4] and abs(y - middle_y) <= events[i, 5]:
             factor = min(factor, events[i, 6])
@@ -331,7 +331,7 @@ def stamps_on_routes(
     speed: Floats,
     appears: Ints,
     lifespan: int,
-    a_stamp: int,
+    per_stamp: int,
     events: Floats,
     life: int,
 ) -> tuple[Floats, Floats, Ints]:
@@ -351,7 +351,7 @@ def stamps_on_routes(
             size += 1
             if road == offsets[i + 1] or stamp - appears[i] + 1 >= lifespan:
                 break
-            gone += speed[i] * _slowed(here_x, here_y, stamp, a_stamp, events, life)
+            gone += speed[i] * _slowed(here_x, here_y, stamp, per_stamp, events, life)
             stamp += 1
             while road < offsets[i + 1] and gone >= length[roads[road]]:
                 gone -= length[roads[road]]

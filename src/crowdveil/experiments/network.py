@@ -48,7 +48,7 @@ class RoadNetwork:
     def __post_init__(self) -> None:
         freeze_columns(self)
         require(
-            len(self.begin) > 0 and len(self.x) > 1, "network: expected two nodes at least and a road between them."
+            len(self.begin) > 0 and len(self.x) > 1, "network: expected at least two nodes and a road between them."
         )
 
     @classmethod
@@ -164,7 +164,7 @@ def _rows(path: Path, wanted: tuple[int, ...], what: str) -> list[list[str]]:
     if rows and not _is_number(rows[0][-1]):
         rows = rows[1:]
     if not rows:
-        raise InputError(path, f"there is no row in it. Expected {what} in each line.")
+        raise InputError(path, f"the file has no rows. Expected {what} in each line.")
     values = len(rows[0]) if len(rows[0]) in wanted else wanted[-1]
     bad = [i + 1 for i, row in enumerate(rows) if len(row) != values]
     if bad:

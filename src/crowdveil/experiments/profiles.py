@@ -99,7 +99,7 @@ def make_profile(name: str, rng: np.random.Generator, matrices: int = 1) -> Flow
         Number of hours. Each differs a little in its number of flows.
     """
     if name not in PROFILES:
-        raise ParameterError(f"there is no profile {name!r}; the profiles are {', '.join(PROFILES)}.")
+        raise ParameterError(f"there is no profile {name!r}. Choose one of {', '.join(PROFILES)}.")
     require_between("matrices", matrices, 1, MAX_MATRICES)
     profile = PROFILES[name]
     if profile.split_of is not None:

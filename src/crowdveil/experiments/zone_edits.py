@@ -32,13 +32,15 @@ def keep_zones(zones: Zones, *, bbox: str | None = None, keep: int | None = None
     """Return the zones whose center is in a box (west,south,east,north), and of these the `keep` outermost on one side."""
     zones.need_location("cropped zones")
     if bbox is None and keep is None:
-        raise ParameterError(Option("bbox"), Text("nothing is cropped. Give a box, or a number of zones with {keep}."))
+        raise ParameterError(
+            Option("bbox"), Text("nothing is cropped. Give a box, or the number of zones with {keep}.")
+        )
     inside = np.arange(len(zones))
     if bbox is not None:
         inside = np.flatnonzero(in_box(parse_box(bbox.split(",")), zones.lon, zones.lat))
     if keep is not None:
         if not 1 <= keep <= len(inside):
-            raise ParameterError(Option("keep"), f"Expected a number from 1 to {len(inside):,}, that of the zones.")
+            raise ParameterError(Option("keep"), f"Expected a number from 1 to {len(inside):,}, the number of zones.")
         position = (zones.lon if side in ("west", "east") else zones.lat)[inside]
         order = np.argsort(position if side in ("west", "south") else -position, kind="stable")
         inside = np.sort(inside[order[:keep]])
@@ -129,7 +131,7 @@ def _read_ends(data: Any, columns: dict[str, str | None]) -> tuple[pa.Table, tup
     if volume is not None and find_column(source, "people", None, notes) is not None:
         raise InputError(
             source.name,
-            "numbers of people of flows cannot be split or cropped with them. Give the trips, or remove the column.",
+            "numbers of people cannot be split or cropped together with flows. Give the trips, or remove the column.",
         )
     return source.read(), (origin, destination), volume
 

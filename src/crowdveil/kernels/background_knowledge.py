@@ -86,8 +86,8 @@ def _search(
 ) -> tuple[int, int]:  # fmt: skip
     """Return the smallest crowd of a target, and how many choices were looked at; rare places come first.
 
-    Of equal places the first one that is left is chosen (`before`: the last equal place before each): who matches a later one
-    matches that, too.
+    Among equal places the first one that is left is chosen (`before`: the last equal place before each): whoever matches a
+    later one matches that one, too.
     """
     n = len(places)
     length, start, cursor = (

@@ -25,11 +25,11 @@ heuristic: no guarantee of anonymity, only measured risk."""
 
 RowSemantics = Literal["exact", "overlapping", "noisy"]
 """The meaning of a row of released flows. exact: the volume of all flows in it; overlapping: that of some of them, since rows
-overlap; noisy: a volume with noise, with which no exact figure may be published."""
+overlap; noisy: a volume with noise, and no exact figure may be published next to it."""
 
 Run = Callable[[Any, Any, np.random.Generator, Progress], Release]
 Partitioning = Callable[[Any], str | None]
-"""From the parameters, why the data cannot be solved in partitions, as it follows "since"; None where it can."""
+"""From the parameters, why the data cannot be solved in partitions, in words that follow "since"; None where it can."""
 
 
 def _independent(params: Any) -> None:

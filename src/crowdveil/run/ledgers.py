@@ -123,7 +123,7 @@ class Recorder:
         """Audit a written release; record a refusal and raise where a small set could be derived."""
         about = _about(spec, counts)
         if spec.method.row_semantics == "noisy":
-            about["epsilon"] = spec.params.epsilon_of_release(data.t, data.step_s)  # type: ignore[attr-defined]
+            about["epsilon"] = spec.params.epsilon_of_release(len(written.steps))  # type: ignore[attr-defined]
         candidate = flow_candidate(self.ledger, self.name, self.inputs, data, written, about)
         boxes = boxes_of_table(written, data.step_s, data.tz) if self._kept else []
         return self.examined(with_kept_rows(self.ledger, candidate, boxes, self._kept), written)

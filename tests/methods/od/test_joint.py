@@ -11,15 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_boxes import TILES, Plain, PlainDeviation, PlainExtent, PlainRectangles, on_hull, problems, with_trees
 from plain_rivals import taxis
+from synthetic import grid_around
 
 from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.experiments.profiles import make_profile
 from crowdveil.io.flows import trips_to_flows
-from crowdveil.methods.od.joint import JointParams, run
+from crowdveil.methods.od.joint import JointParams, check_data, run
 from crowdveil.model.flows import VISITED, CountedTiles, Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.release import REPORTED
+from crowdveil.model.tessellation import grid_zones
 from crowdveil.model.trips import Trips
 from crowdveil.model.zones import Zones
 from crowdveil.solve.od.assignment import row_of_flows
@@ -151,6 +153,14 @@ def _squares() -> Zones:
     return Zones(np.arange(TILES).astype(str), 2 + 0.02 * np.arange(TILES), np.full(TILES, 48.0), shapes)
 
 
+@pytest.mark.parametrize(("splits", "subject"), [("tree", "Ward trees"), ("dyadic", "dyadic splits")])
+def test_zones_without_positions_are_refused(splits: Any, subject: str) -> None:
+    one = np.zeros(1, np.int64)
+    flows = trips_to_flows(Trips(Zones.from_ids(["a", "b"]), one, one + 1), members=True)
+    with pytest.raises(InputError, match=f"^{subject} need the positions of the zones"):
+        check_data(flows, JointParams(k=2, splits=splits))
+
+
 def test_a_map_that_is_too_small_is_refused() -> None:
     one = np.ones(1, np.int64)
     flows = Flows.from_rows(Zones.from_ids(["a"]), 0 * one, (0 * one).astype(np.int32), np.zeros(1, np.int32), 20 * one)
@@ -253,7 +263,21 @@ def test_a_budget_is_a_number_of_trips() -> None:
     assert JointParams.checked(params.model_dump()) == params
 
 
-def test_area_weighs_areas_by_their_size() -> None:
+@pytest.mark.parametrize("side_m", [20, 50, 200])
+def test_areas_of_equal_tiles_are_those_of_their_number(side_m: int) -> None:
+    """Tiles far below a hectare too have a cost: otherwise the whole map would be as good as any part of it."""
+    square = grid_zones(grid_around(2.35, 48.85, side_m, 6, 6))
+    origin, destination = np.random.default_rng(1).integers(0, len(square), (2, 1500))
+    flows = trips_to_flows(Trips(square, origin, destination), members=True)
+    by_number, by_area = (
+        run(flows, JointParams(k=5, objective=objective), np.random.default_rng(0), no_progress)
+        for objective in ("generalization", "area")
+    )
+    assert len(by_number) > 10
+    assert by_number.volume.tolist() == by_area.volume.tolist()
+
+
+def test_areas_need_outlines() -> None:
     zones = Zones.from_ids(["a"])
     one = np.ones(1, np.int64)
     flows = with_trees(

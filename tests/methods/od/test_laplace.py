@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_rivals import plain_noise, taxis
 
+import crowdveil
 from crowdveil import testing
 from crowdveil.engine.progress import no_progress
 from crowdveil.errors import InputError, ParameterError
@@ -169,6 +170,24 @@ def test_all_time_steps_of_the_period_are_listed(tmp_path: Path) -> None:
     assert listed == 6 and done.manifest["method"]["facts"]["epsilon_of_the_release"] == 0.06
     assert len(np.unique(done.release.step)) > 2, "at this epsilon most hours have rows"
     assert "the period from the first to the last time step, are public" in done.manifest["guarantees"][0]["statement"]
+
+
+@pytest.mark.parametrize(("first", "last", "step", "steps"), [
+    ("2026-03-27", "2026-04-02", "1d", 7), ("2026-10-23", "2026-10-27", "1d", 5), ("2026-10-25", "2026-10-26", "1h", 25),
+])  # fmt: skip
+def test_epsilon_adds_up_over_all_time_steps_where_clocks_change(
+    tmp_path: Path, first: str, last: str, step: str, steps: int
+) -> None:
+    """The days around a change of clocks have 23 and 25 hours: each is one time step, and counts once."""
+    trips = tmp_path / "trips.csv"
+    lines = [f"a,b,{day}T00:10:00" for day in (first, last)]
+    trips.write_text("origin,destination,time\n" + "\n".join(lines) + "\n")
+    reading, ledger = ZONES | {"step": step, "tz": "Europe/Berlin"}, tmp_path / "ledger"
+    crowdveil.ledger_init(ledger)
+    crowdveil.anonymize(trips, tmp_path / "out", method="laplace", epsilon=1.0, ledger=ledger, seed=1, **reading)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["method"]["facts"]["epsilon_of_the_release"] == steps
+    assert manifest["ledger"]["epsilon_of_all_releases"] == steps
 
 
 def test_weighted_volumes_are_refused() -> None:

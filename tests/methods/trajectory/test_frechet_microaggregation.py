@@ -119,7 +119,11 @@ def test_those_left_over_are_counted_and_join_or_are_dropped() -> None:
     data = make_trajectories(usual_city(2), 41, seed=3)
     joined, dropped = (_release(data, k=10, count_trajectories=True, left_over=how) for how in ("join", "drop"))
     assert len(joined) == 41 and len(dropped) == 40
-    assert joined.facts == dropped.facts == {"clusters": 4, "left_over_percent": 2}
+    assert joined.facts == dropped.facts == {"clusters": 4, "left_over_percent": 0}, (
+        "a percent would show that it is one"
+    )
+    many = _release(make_trajectories(usual_city(2), 119, seed=3), k=20, count_trajectories=True)
+    assert many.facts == {"clusters": 5, "left_over_percent": 20}, "19 of 119, in steps of at least 20"
 
 
 def test_the_same_bytes_on_one_thread_and_on_many(tmp_path: Path) -> None:

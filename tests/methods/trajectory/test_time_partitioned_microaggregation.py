@@ -9,6 +9,7 @@ import pytest
 from examples import tries
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_trajectories import distance_matrix
 from synthetic import make_trajectories, usual_city
 
 from crowdveil import engine
@@ -118,7 +119,7 @@ def _spread(distance: Any, part: Any, group: Any) -> float:
     total = 0.0
     for g in set(group[part].tolist()):
         own = part[group[part] == g]
-        total += float((distance.from_many(own, own) ** 2).sum()) / 2 / len(own)
+        total += float((distance_matrix(distance, own, own) ** 2).sum()) / 2 / len(own)
     return total
 
 

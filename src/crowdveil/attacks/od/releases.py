@@ -35,7 +35,7 @@ from crowdveil.model.flows import Flows
 from crowdveil.solve.od.derivable_sets import Overlaps, PairCuts
 
 MAX_TOTAL = 2**30
-"""Trips of all rows up to which a table is searched."""
+"""Most trips of all rows of two releases that are compared: scipy counts them in 32 bits."""
 
 
 def feasible_table(overlaps: Overlaps, first: Ints, second: Ints) -> Ints | None:
@@ -48,8 +48,6 @@ def feasible_table(overlaps: Overlaps, first: Ints, second: Ints) -> Ints | None
     from scipy.sparse.csgraph import maximum_flow
 
     total = int(first.sum() + second.sum())
-    if total > MAX_TOTAL:
-        return None
     n, m = overlaps.rows
     outside, source, sink = n + m, n + m + 1, n + m + 2
     tail = np.where(overlaps.first >= 0, overlaps.first, outside)
@@ -121,10 +119,13 @@ def run(published: PublishedReleases, params: FlowAttackParams) -> Exposure:
     rows = {i: TimedRows.of(published.releases[i].release, period) for i in exact}
     k = published.threshold(params)
     names = ("overlaps", "overlaps_in_sets_below_k", "overlaps_bounded_within_1_to_k", "overlaps_recovered",
-             "flows_recovered", "pairs_that_contradict")  # fmt: skip
+             "flows_recovered", "pairs_that_contradict", "pairs_too_large")  # fmt: skip
     found = Counter(dict.fromkeys(names, 0))
     worst: tuple[int, str] | None = None
     for a, b in combinations(exact, 2):
+        if rows[a].volume.sum() + rows[b].volume.sum() > MAX_TOTAL:
+            found.update(pairs_too_large=1)
+            continue
         recovered = recover(rows[a], rows[b], k)
         if recovered is None:
             found.update(pairs_that_contradict=1)
@@ -172,7 +173,7 @@ def _subtraction(recovered: Recovery, names: tuple[str, str]) -> str:
 def _sentence(
     published: PublishedReleases, values: dict[str, float | int | None], worst: tuple[int, str] | None, k: int
 ) -> str:
-    if len(published.releases) - sum(one.row_semantics != "exact" for one in published.releases) < 2:
+    if sum(one.row_semantics == "exact" for one in published.releases) < 2:
         return "No two releases can be subtracted: volumes have noise, or each trip is in one of several rows."
     sentence = f"{counted(int(values['overlaps'] or 0), 'overlap')} of rows checked; "
     if worst is None:
@@ -188,9 +189,10 @@ def _sentence(
         sentence += (
             f"; volumes of {counted(contradicting, 'pair')} of releases contradict each other: not of the same trips"
         )
+    large = int(values["pairs_too_large"] or 0)
+    if large:
+        sentence += f"; {counted(large, 'pair')} of releases not compared, with more than {MAX_TOTAL:,} trips"
     return sentence + "."
 
 
-ATTACK = Attack(
-    "releases", "difference of releases", takes=PublishedReleases, params=FlowAttackParams, run=run
-)  # fmt: skip
+ATTACK = Attack("releases", "difference of releases", takes=PublishedReleases, params=FlowAttackParams, run=run)

@@ -212,7 +212,7 @@ def begin_nodes(rows: int, people: int, origin_tree: OriginTree, tree: Destinati
 
 @kernel
 def _merge_people(person: Ints, leaf: Ints, low: int, middle: int, high: int, spare: Ints) -> int:
-    """Merge two lists of (person, leaf) that lie one after the other, each pair once; returns the new end."""
+    """Merge two lists of (person, leaf) that lie one after the other, each pair once; return the new end."""
     half = len(spare) // 2
     i, j, at = low, middle, 0
     while i < middle or j < high:

@@ -4,12 +4,12 @@ A coupling walks along both paths from both first points to both last ones, by o
 least longest distance between two points that meet, the distance is the least mean distance between points that meet. Times do
 not count, but paths may be brought to the same moments first: where one has a point, the other gets one on its line.
 
-The one pass of the paper holds for each pair of points (i, j) the least longest distance I, and of one coupling up to there the
-sum M, the length L and the mean R = M / L. A pair may come after (i − 1, j − 1), (i − 1, j) or (i, j − 1): of those with
+The one pass of the paper keeps for each pair of points (i, j) the least longest distance I, and of one coupling up to there
+the sum M, the length L and the mean R = M / L. A pair may come after (i − 1, j − 1), (i − 1, j) or (i, j − 1): of those with
 I ≤ max(d, least I) it comes after the one with the least R; of equal ones after the shortest, so that both paths are treated
 alike; of equal ones after the first of these three.
 
-The exact way looks at the pairs within the least longest distance alone. There, of all couplings, that with the least sum of
+The exact search looks only at pairs within the least longest distance. There, of all couplings, that with the least sum of
 d − λ is found, λ is set to its mean, and so on until no mean is less (Dinkelbach).
 
 For lower bounds each path is cut into slices of equal shares of its time, and each slice has a box around it. In a coupling each
@@ -342,7 +342,7 @@ def outer(boxes: Floats) -> Floats:
 
 @kernel
 def sketch_distances(i: int, to: Ints, boxes: Floats, found: Floats) -> None:
-    """Estimate the distances of paths from one of them: the mean between the middles of the boxes of equal slices."""
+    """Write estimates of the distances of paths from one of them: the mean between the middles of the boxes of equal slices."""
     middle_x, middle_y = boxes[i, LEFT] + boxes[i, RIGHT], boxes[i, BELOW] + boxes[i, ABOVE]
     for at in range(len(to)):
         box = boxes[to[at]]
@@ -375,7 +375,7 @@ def _count(own: Points, other: Points, resampled: bool, counts: Ints) -> None:
 
 @kernel
 def between_boxes(own: Floats, other: Floats, apart: Floats) -> None:
-    """Return a lower bound of the distance of each slice of a path from each of another."""
+    """Write lower bounds of the distances of the slices of a path from those of another."""
     for a in range(SLICES):
         left, right, below, above = own[LEFT, a], own[RIGHT, a], own[BELOW, a], own[ABOVE, a]
         others_left, others_right, others_below, others_above = other[LEFT], other[RIGHT], other[BELOW], other[ABOVE]
@@ -432,7 +432,7 @@ def _outer_distance(outer_boxes: Floats, i: int, j: int) -> float:
 def distance_lower_bounds(
     i: int, to: Ints, paths: Paths, boxes: Floats, outer_boxes: Floats, resampled: bool, limit: float, found: Floats
 ) -> None:
-    """Return a lower bound of the distance of paths from one of them; infinite where that is above the limit."""
+    """Write lower bounds of the distances of paths from one of them; infinite where a bound is above the limit."""
     apart, turned = np.empty((SLICES, SLICES)), np.empty((SLICES, SLICES))
     counts, near, so_far = np.empty((2, SLICES), np.int64), np.empty(SLICES), np.empty(SLICES)
     own = path_of(paths, i)

@@ -71,7 +71,7 @@ def _always(
 def sometime(
     legs: Floats, rows: Ints, asked: Ints, x: Floats, y: Floats, radius: Floats, begin: Floats, end: Floats
 ) -> Mask:
-    """Return whether each leg of `rows` is in the circle of its question at some time of the interval."""
+    """Return whether each leg of `rows` is in the circle of its query at some time of the interval."""
     found = np.empty(len(rows), np.bool_)
     for i in range(len(rows)):
         leg, q = legs[rows[i]], asked[i]
@@ -90,8 +90,8 @@ def sometime(
 def always(
     points: Points, paths: Ints, asked: Ints, x: Floats, y: Floats, radius: Floats, begin: Floats, end: Floats
 ) -> Mask:
-    """Return whether each of `paths`, which is in the circle of its question when the interval begins, is there at every time
-    of it.
+    """Return whether each of `paths`, which is in the circle of its query when the interval begins, is there at every time of
+    it.
     """
     px, py, pt, offsets = points
     found = np.empty(len(paths), np.bool_)

@@ -56,7 +56,7 @@ def _split(
 
 @kernel
 def _copy_back(x: Indices, y: Indices, person: Indices, other: Copies, to: int, first: int, last: int) -> int:
-    """Put a quarter back from `to` on; returns where the next one goes."""
+    """Copy a quarter back, from position `to` on; return where the next one goes."""
     for i in range(last - first):
         x[to + i], y[to + i], person[to + i] = other[0][first + i], other[1][first + i], other[2][first + i]
     return to + last - first

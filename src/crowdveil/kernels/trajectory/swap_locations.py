@@ -51,8 +51,8 @@ def swap_locations(
     owners that are inside take part, each with the location nearest in time. They are put in the order of their draws, and each
     gives its location to the next, the last to the first: no owner keeps its own, and all cycles are equally likely.
 
-    Arrays are by position in the grid. `slots` and `given`, the trajectory that each location went to (-1: none), are kept from
-    call to call. `buffers.seen` is stamped with numbers that rise with seeds.
+    Arrays are by position in the grid. `slots` and `new_trajectory`, which has the trajectory that each location goes to (-1:
+    none), are kept from call to call. `buffers.seen` is stamped with numbers that rise with seeds.
     """
     slab, slab_offsets, cell, cell_offsets = grid.slab, grid.slab_offsets, grid.cell, grid.cell_offsets
     x, y, t, trajectory, owner, draw = points

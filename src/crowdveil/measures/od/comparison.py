@@ -21,7 +21,7 @@ _Values = TypeVar("_Values", Floats, Ints)
 
 
 class Baseline:
-    """Figures of the original alone, by time step, made once for all releases that are compared with it."""
+    """Figures of the original alone, by time step, computed once for all releases that are compared with it."""
 
     def __init__(self, flows: Flows) -> None:
         self.flows = flows

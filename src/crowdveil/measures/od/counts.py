@@ -15,8 +15,7 @@ def areas(compared: OdComparison) -> Floats:
     number = len(compared.release.areas)
     both = np.concatenate([compared.release.origin, compared.release.destination]).astype(np.int64)
     if compared.pooled:
-        ends = compared.of_steps(np.bincount(both, minlength=number)[np.newaxis].astype(np.float64))
-        return np.asarray(np.count_nonzero(ends, axis=1), np.float64)
+        return np.array([len(np.unique(both))], np.float64)
     group, row = compared.row_groups
     ends_of_rows = both.reshape(2, -1)[:, row].reshape(-1)
     used = np.unique(np.tile(group, 2) * number + ends_of_rows)

@@ -70,7 +70,7 @@ _LONGEST = np.array([1.0, 2.0, 4.0, 12.0, 24.0])
 
 
 def length_classes(hours: Floats) -> Ints:
-    """Return the class of each length in `LENGTHS`."""
+    """Return the position of each length in `LENGTHS`."""
     classes: Ints = np.searchsorted(_LONGEST, hours).astype(np.int64)
     return classes
 

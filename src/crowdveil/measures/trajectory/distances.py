@@ -132,11 +132,10 @@ def _windows(compared: TrajectoryComparison, params: LinkageParams, those: Ints)
     every = np.arange(n)
     if params.window is None:
         return every, np.zeros(len(those), np.int64), np.full(len(those), n)
-
-    distance: Any = distance_of(compared, params)
+    distance = distance_of(compared, params)
     center = mean_path(every, compared.paths.points)
     far = distance.between(center, every)
-    published = make_distance(compared.published, params.distance, getattr(distance, "weight", 0.0))
+    published = make_distance(compared.published, params.distance, weight_of(compared, params))
     order = np.argsort(far, kind="stable")
     size = max(int(np.ceil(n * params.window / 100)), 1)
     begin = _around(far[order], published.between(center, those), size)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crowdveil.measures.base import Measure
+from crowdveil.measures.base import Measure, ratio
 from crowdveil.measures.rounding import DEFAULT_K, group_quantiles
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import (
@@ -223,12 +223,12 @@ def trajectories_removed(compared: TrajectoryComparison) -> Floats:
     """Return the share of trajectories that are not published."""
     source = compared.release.source
     left = len(compared.release) if source is None else len(np.unique(source))
-    return np.array([1 - left / len(compared.original)])
+    return 1 - ratio(np.array([left]), np.array([len(compared.original)]))
 
 
 def locations_removed(compared: TrajectoryComparison) -> Floats:
     """Return the share of points that are not published."""
-    return np.array([1 - compared.release.points / compared.original.points])
+    return 1 - ratio(np.array([compared.release.points]), np.array([compared.original.points]))
 
 
 MEASURES = (

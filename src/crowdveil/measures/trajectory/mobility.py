@@ -171,32 +171,32 @@ def _compare(original: Floats, released: Floats) -> Floats:
 
 
 def _measure(
-    name: str, title: str, unit: str, compute: Callable[..., Floats], doc: str, params: type[Params] | None
+    name: str, title: str, compute: Callable[..., Floats], doc: str, params: type[Params] | None = None
 ) -> Measure:
-    return Measure(name, title, unit, "neither", Trajectories, compute, doc, parts=PARTS, params=params)
+    return Measure(name, title, "", "neither", Trajectories, compute, doc, parts=PARTS, params=params)
 
 
 MEASURES = (
     _measure(
-        "visits-per-location", "visits of a location", "", partial(_per_tile, of_tiles=_visits_each),
+        "visits-per-location", "visits of a location", partial(_per_tile, of_tiles=_visits_each),
         "Points in a tile, the mean over tiles that have any.", TileParams,
     ),
     _measure(
-        "straight-line-distance", "straight-line distance of an individual, km", "", straight_line,
-        "The sum of the distances from each point to the next, the mean over individuals.", None,
+        "straight-line-distance", "straight-line distance of an individual, km", straight_line,
+        "The sum of the distances from each point to the next, the mean over individuals.",
     ),
     _measure(
-        "uncorrelated-location-entropy", "uncorrelated entropy of a location, bits", "",
+        "uncorrelated-location-entropy", "uncorrelated entropy of a location, bits",
         partial(_per_tile, of_tiles=_entropy_bits),
         "Entropy of the visits of a tile over individuals, the mean over tiles.", TileParams,
     ),
     _measure(
-        "random-location-entropy", "random entropy of a location, bits", "",
+        "random-location-entropy", "random entropy of a location, bits",
         partial(_per_tile, of_tiles=_individuals_bits),
         "The logarithm of the number of individuals in a tile, the mean over tiles.", TileParams,
     ),
     _measure(
-        "mean-square-displacement", "mean square displacement, km²", "", square_displacement,
+        "mean-square-displacement", "mean square displacement, km²", square_displacement,
         "Squared distance of individuals from their first position after a time, the mean over them.", DisplacementParams,
     ),
 )  # fmt: skip

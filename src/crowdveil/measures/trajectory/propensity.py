@@ -21,7 +21,7 @@ import numpy as np
 from pydantic import Field
 
 from crowdveil.engine.progress import Progress
-from crowdveil.errors import InputError, Option, import_extra
+from crowdveil.errors import InputError, import_extra
 from crowdveil.measures.base import Measure
 from crowdveil.measures.trajectory.comparison import TrajectoryComparison
 from crowdveil.model.arrays import Floats, Ints, row_slices
@@ -141,9 +141,9 @@ def _dense(features: Any) -> Floats:
     rows, longest = features.shape
     if rows * longest > MAX_CELLS:
         raise InputError(
-            Option("propensity_score"),
-            f"{rows:,} trajectories of up to {longest:,} tiles are too many for boosting; "
-            "give larger tiles with tile_m, split trajectories into shorter ones, or choose the logistic model.",
+            "propensity-score",
+            f"{rows:,} trajectories of up to {longest:,} tiles are too many for boosting. "
+            "Choose a larger tile_m, split trajectories into shorter ones, or choose the logistic model.",
         )
     dense: Floats = features.toarray()
     return dense

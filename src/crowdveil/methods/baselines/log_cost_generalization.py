@@ -171,9 +171,9 @@ def _public_length(values: Floats, step: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LogCost:
-    """The cost of putting trajectories on top of one another, with the weights of space and time in it.
+    """The cost of merging trajectories, and the weights of space and time in it.
 
-    `suppression` is the cost of a point that is left out, as a share of the cost of a box as large as all the data.
+    `suppression` is the cost of a removed point, as a share of the cost of a box as large as all the data.
     """
 
     paths: Paths
@@ -224,7 +224,7 @@ class LogCost:
     def _gather(
         self, pivot: int, alive: Ints, person: Ints, k: int, growing: bool, boxes: Floats, offsets: Ints
     ) -> Group:
-        """Return the group of a trajectory. Costs grow with its boxes, so that bounds stay bounds."""
+        """Return the group of a trajectory. Costs only rise while its boxes grow, so that lower bounds stay valid."""
         first = boxes[:, offsets[pivot] : offsets[pivot + 1]].copy()
         rest, members, made = alive[alive != pivot], [pivot], first
         bound = lower_bounds(first, boxes, offsets, rest, self.costs)
@@ -270,8 +270,8 @@ def best_savings(a: Floats, b: Floats, costs: Costs) -> Floats:
 
 @kernel
 def put_together(a: Floats, b: Floats, costs: Costs) -> Floats:
-    """Return the boxes around all matches of two sequences at the least cost. Where it costs the same boxes are matched, and
-    otherwise that of a is left out first.
+    """Return the boxes around the matches of two sequences with the least cost. Among equal costs, boxes are matched rather than
+    removed, and those of `a` are removed first.
     """
     best = best_savings(a, b, costs)
     i, j = a.shape[1], b.shape[1]

@@ -16,8 +16,8 @@ Notes
 A baseline. Level c of a tree is its largest nodes of at most c tiles; these are the levels of going up one step at a time from
 the tiles, joining only where the smallest possible node is made. That cuts trees with leaves of any depth. Of all pairs of
 levels that keep the budget, the one with the smallest mean generalization error is taken (finest origins first, where several
-have it), for each time step on its own. That is exact: pairs are skipped only where it is proven that they suppress too much or
-cannot be better.
+have it), for each time step on its own. That is exact: pairs are skipped only where coarser ones suppress
+too much already.
 
 References
 ----------
@@ -110,8 +110,8 @@ def cells_of(data: Flows, rows: slice, origin: Ints, destination: Ints) -> Cells
 def solve(data: Flows, params: OighParams, system: RegionSpace, step: int) -> StepSolution:
     """Solve a time step; its facts are the largest numbers of tiles of an origin and of a destination.
 
-    Suppression falls as either level coarsens, so the pairs within the budget lie above a staircase; finer ones than
-    its steps are not tried.
+    Suppression falls as either level coarsens: once a pair exceeds the budget, finer destinations for the same origins
+    exceed it too, and are not tried.
     """
     rows = slice(int(data.offsets[step]), int(data.offsets[step + 1]))
     origins, destinations = Levels(system.origins.tree), Levels(system.destinations.tree)

@@ -19,18 +19,18 @@ Notes
 Groups are those of `microaggregation` with the distance over contemporaries (`distance = graph`): trajectories without a chain
 of contemporaries between them are not in one group, and components with fewer than k people are left out.
 
-Inside a group a trajectory is drawn at random, and then another, until there is none; of each, every remaining location forms a
-set, in a random order: itself, and of the nearest k - 1 other people in the group the one remaining location nearest to it, all
-within `space_threshold_m` and `time_threshold_s` of it. Nearest is by meters, then by seconds. Where there is no such set the
-location is removed. The paper draws one trajectory, takes one location of every other one, and drops the rest; where a group is
-k trajectories of k people both are the same, and where it has more people more locations stay. The paper minimizes the distance
-inside the set, where here it is that to the first location.
+Inside a group trajectories are taken in random order, and the remaining locations of each in random order too. A location forms
+a set with the nearest remaining location of each of the k - 1 nearest other people in the group, all within `space_threshold_m`
+and `time_threshold_s` of it. Nearest is by meters, then by seconds. Where there is no such set the location is removed. The
+paper draws one trajectory, takes one location of every other one, and drops the rest; where a group is k trajectories of k
+people both are the same, and where it has more people more locations stay. The paper minimizes the distance inside the set,
+where here it is that to the first location.
 
 A set is permuted at random, locations with their times, and all permutations are equally likely, as in the paper: one in k
 stays with its owner. With `permutation = circle` all of a set are put in a random circle and each gives its location to the
-next, which leaves none, as `swap-locations` does. That is no default here, where a group is the same for all its sets: a
-published trajectory then consists of k - 1 people instead of k, and with k = 2 it would be the other's whole trajectory, which
-is rejected.
+next, which leaves none, as `swap-locations` does. It is not the default here, since all sets of a group are of the same people:
+a published trajectory then consists of k - 1 people instead of k, and with k = 2 it would be the other's whole trajectory,
+which is rejected.
 
 Each trajectory gets as many points as it gives, and one without a point is left out. A group of k keeps k times the points of
 its shortest trajectory, so much longer trajectories lose most points. Without thresholds, as in the comparison of the

@@ -63,7 +63,7 @@ from crowdveil.solve.trajectory.swapping import owners
 
 INSIDE, ROUNDING_M = 0.99, 1.0
 """Share of the disk that points are moved into, since meters of the plane and of the globe differ by less than one percent, and
-what the rounding of published degrees may move them."""
+the meters by which rounding to published degrees may move them."""
 FIRST_RADIUS, GROWTH = 0.1, 1.5
 """Radius of the first round, as a share of the largest distance, and its growth from round to round."""
 MOST_KEPT = 50_000_000
@@ -140,7 +140,7 @@ class GreedyClusters:
     def clusters(self, left_out: float, rng: np.random.Generator, progress: Progress) -> list[tuple[int, Ints]]:
         """Return the pivot and the members of each cluster; at most the share `left_out` of all is in none.
 
-        Each round has a larger radius, until no more than that share is left out. At the radius 1 no one is.
+        Each round has a larger radius, until no more than that share is left out. At radius 1 none is, if there are k people.
         """
         n, radius = len(self.person), FIRST_RADIUS
         allowed = trips_within(left_out, n)

@@ -34,7 +34,6 @@ Matet et al., Adaptative generalization over a value hierarchy for the k-anonymi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -52,9 +51,9 @@ from crowdveil.model.time_axis import step_classes
 from crowdveil.params import Budgeted, SizedAreas, TargetVolume, TimePartitioned
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, gap_percent
 from crowdveil.solve.od.region_space import RegionSpace, check_tree, large_enough_map
-from crowdveil.solve.od.stable import StableProblem, StableRelease, figures_of_classes, release_stable, sum_steps
+from crowdveil.solve.od.stable import StableProblem, StableRelease, release_stable, sum_steps
 from crowdveil.solve.od.step_matrix import Matrix
-from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution, check_person_ids, summarize_figures
+from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepSolution, check_person_ids
 from crowdveil.solve.od.targets import (
     Targets,
     as_figure,
@@ -105,38 +104,24 @@ def _finish(params: AtgDualParams, boxes: BoxSpace, solved: BoxSolution) -> tupl
 
 def _run_stable(data: Flows, params: AtgDualParams, progress: Progress) -> FlowRelease:
     """Fix the origins by the trips of all time steps of a class, then find the destinations that are best over all of them."""
-    system = _regions(data, params)
+    system = large_enough_map(RegionSpace.trees(data, extent=params.extent))
     check_person_ids(data)
     classes = step_classes(data.t, data.tz, params.stable_by)
     numbers = np.unique(classes)
 
     def solve(number: int) -> StepSolution:
         own = data.at_steps(np.flatnonzero(classes == numbers[number]))
-        problem, steps = _stable(own, params, system), np.arange(own.steps)
+        problem = StableProblem(own, system, params.k, "generalization", params.max_suppressed)
+        steps = np.arange(own.steps)
         if not any(own.people_in_step(step) >= params.k for step in steps.tolist()):
             return ALL_SUPPRESSED
-        # One at a time, so that memory is that of one.
+        # One target at a time, since the boxes of a target take much memory.
         bases = _bases(sum_steps(own), params, system)
         return _best(((target, problem.space(base, problem.add_up(base, steps))) for target, base in bases), params)
 
     solved = [StepSolution(*arrays) for arrays in engine.current().map(solve, len(numbers), progress)]
-    release = release_stable(data, system, _wanted(params, classes), solved)
-    figures = figures_of_classes(classes, solved)
-    facts = summarize_figures(figures, partial(summarize_diagnostics, params))
-    return replace(release, facts=facts, figures=figures)
-
-
-def _regions(data: Flows, params: AtgDualParams) -> RegionSpace:
-    """Return the nodes that may be published; raise if not even the whole map may."""
-    return large_enough_map(RegionSpace.trees(data, extent=params.extent))
-
-
-def _wanted(params: AtgDualParams, classes: Ints) -> StableRelease:
-    return StableRelease(params.stable_by, classes, params.k, params.reporting)
-
-
-def _stable(data: Flows, params: AtgDualParams, system: RegionSpace) -> StableProblem:
-    return StableProblem(data, system, params.k, "generalization", params.max_suppressed)
+    wanted = StableRelease(params.stable_by, classes, params.k, params.reporting)
+    return release_stable(data, system, wanted, solved, partial(summarize_diagnostics, params))
 
 
 def _bases(summed: Flows, params: AtgDualParams, system: RegionSpace) -> Iterator[tuple[float, BoxSpace]]:

@@ -107,9 +107,8 @@ def summarize_diagnostics(params: AtgExactParams, facts: Floats) -> dict[str, An
 
 def by_origin(boxes: BoxSpace, budget: Budgeted, *, exact: bool) -> BoxSolution:
     """Solve each origin on its own, within its share of its volume."""
-    choice = np.full(
-        len(boxes), len(boxes.splits.kind) - 1
-    )  # the last box, if it is no origin, is split into the origins
+    # The last box, if it is no origin, is split into the origins.
+    choice = np.full(len(boxes), len(boxes.splits.kind) - 1)
     for first, tree in boxes.trees():
         most = budget.max_suppressed(tree.total)
         near = tree.solve_for_budget(most)  # an origin can always be published with the whole map as its destination
@@ -121,7 +120,7 @@ def by_origin(boxes: BoxSpace, budget: Budgeted, *, exact: bool) -> BoxSolution:
 
 def exactly(boxes: BoxSpace, budget: int, near: BoxSolution) -> Ints:
     """Return the cheapest partition within a budget."""
-    boxes.spend_slack(near, budget - near.suppressed)  # then less is left to find
+    boxes.spend_slack(near, budget - near.suppressed)  # so that less remains to be searched
     choice, exact = boxes.solve_exactly(near, near.choice, budget, MAX_STATES)
     if not exact:
         raise InputError(

@@ -7,8 +7,8 @@ DisjointFlows: no pair of tiles is in two published flows of a time step. The su
 
 Assumptions
 -----------
-The column of users names people. Without it k counts trips. The partition is that of a release, or does not depend on the trips:
-a table of districts. Areas chosen by looking at unpublished trips of the new data would reveal something about them.
+The column of users names people. Without it k counts trips. The partition is that of a release, or does not depend on the trips,
+such as a table of districts. Areas chosen by looking at unpublished trips of the new data would reveal something about them.
 
 Notes
 -----
@@ -18,12 +18,12 @@ stable` are. Where a release has a partition for each class of time steps (`stab
 class. Groups of a table are areas of origins and of destinations.
 
 A box is published in the time steps in which it reaches k. Trips outside all boxes are suppressed. The share of suppressed trips
-is compared with that of the release that the areas are of: the run warns if it is far larger, since the areas are then out of
+is compared with that of the release that the areas come from: the run warns if it is far larger, since the areas are then out of
 date and a new partition would lose less.
 
 References
 ----------
-Every publisher of OD data has one set of zones for all days; how a best one is found is our own (`joint` with `time_partition =
+Every publisher of OD data has one set of zones for all days; finding the best one is our own (`joint` with `time_partition =
 stable`).
 """
 
@@ -72,7 +72,7 @@ def _given_partition(data: Flows) -> Partition:
 
 
 def check_data(data: Flows, params: FixedParams) -> None:
-    """Raise unless there is a partition that was made before, and small flows are not aggregated: they are in its areas."""
+    """Raise unless there is a partition that was made before, and no small flows are to be aggregated."""
     if params.aggregate_small:
         raise ParameterError(
             Option("aggregate_small"), "Expected the areas of the partition alone, got small flows too. Leave it out."

@@ -63,10 +63,10 @@ strips and strips below k are cut off alike. But the place of a cut depends on t
 area has at least one trip of the row (as for the bounding boxes of Glove and Mondrian). With `stable` such a trip is in at least
 one of the time steps in which the row is published, and it is unknown in which. Choose `dyadic` where that is too much.
 
-An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and that
-before the search between corners; it is 0 where that search was finished. With free splits the result is compared with the
-best partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1, 2 or 5 · 10ⁿ per
-cent.
+An upper bound of the gap between the result and the best partition within the budget is published, over all matrices, and also
+the gap before the search between corners. The former is 0 where that search was finished. With free splits the result is
+compared with the best partition without cuts, and the gap is 0 where it is cheaper than any of those. Gaps are rounded up to 1,
+2 or 5 · 10ⁿ per cent.
 
 References
 ----------
@@ -105,7 +105,7 @@ from crowdveil.solve.od.region_space import (
     check_outlines,
     check_positions,
     check_tree,
-    mean_hectares,
+    mean_tile_area,
 )
 from crowdveil.solve.od.stable import StableProblem, StableRelease, solve_stable
 from crowdveil.solve.od.step_solver import ALL_SUPPRESSED, StepRange, StepSolution, solve_steps
@@ -138,7 +138,7 @@ def run(data: Flows, params: JointParams, rng: np.random.Generator, progress: Pr
         return _run_stable(data, params, progress)
     if params.time_partition == "adaptive" and len(data):
         return as_steps(data, _run_adaptive(data, params, progress), params.k)
-    refinement = _refinement(data, params) if params.splits == "free" and len(data) else None
+    refinement = _refinement(data, params)
 
     def solver(system: RegionSpace) -> Callable[[int], StepSolution]:
         def solve(step: int) -> StepSolution:
@@ -166,24 +166,19 @@ def _regions(data: Flows, params: JointParams) -> RegionSpace:
     return make(data, params.objective, params.extent)
 
 
-def _refinement(data: Flows, params: JointParams) -> Refinement:
-    """Return how boxes are cut again."""
+def _refinement(data: Flows, params: JointParams) -> Refinement | None:
+    """Return how boxes are cut again; None where they are not."""
+    if params.splits != "free" or len(data) == 0:
+        return None
     return Refinement.of(data, params.k, params.extent, params.objective)
 
 
 def _run_stable(data: Flows, params: JointParams, progress: Progress) -> FlowRelease:
     """Find the best partition for all time steps of each class."""
     classes = step_classes(data.t, data.tz, params.stable_by)
-    return solve_stable(_stable(data, params, _regions(data, params)), _wanted(params, classes), progress)
-
-
-def _stable(data: Flows, params: JointParams, system: RegionSpace) -> StableProblem:
-    refinement = _refinement(data, params) if params.splits == "free" and len(data) else None
-    return StableProblem(data, system, params.k, params.objective, params.max_suppressed, refinement)
-
-
-def _wanted(params: JointParams, classes: Ints) -> StableRelease:
-    return StableRelease(params.stable_by, classes, params.k, params.reporting)
+    system, refinement = _regions(data, params), _refinement(data, params)
+    problem = StableProblem(data, system, params.k, params.objective, params.max_suppressed, refinement)
+    return solve_stable(problem, StableRelease(params.stable_by, classes, params.k, params.reporting), progress)
 
 
 def time_groups(params: JointParams, starts: Ints, tz: str) -> Ints:
@@ -204,15 +199,13 @@ def _run_adaptive(data: Flows, params: JointParams, progress: Progress) -> FlowR
     """Find the best partition of each day into boxes over origin, destination and time."""
     weight = Fraction(repr(params.hour_weight))
     if params.objective == "area":
-        weight *= Fraction(mean_hectares(data)).limit_denominator(100)
+        weight *= Fraction(mean_tile_area(data)).limit_denominator(100)
     windows = time_windows(data, params.longest_s, weight)
     data = rounded_in_windows(data, windows.of_steps(data.steps))
     problem = AdaptiveProblem(data, _regions(data, params), windows, params.k, params.objective)
-    refinement = (
-        _refinement(data, params).with_time_weight(windows.step_weight)
-        if params.splits == "free" and len(data)
-        else None
-    )
+    refinement = _refinement(data, params)
+    if refinement is not None:
+        refinement = refinement.with_time_weight(windows.step_weight)
     return solve_adaptive(problem, AdaptiveRelease(params.max_suppressed, params.reporting, refinement), progress)
 
 
@@ -221,7 +214,7 @@ def check_data(data: Flows, params: JointParams) -> None:
     if params.splits == "tree":
         check_tree(data, params)
     else:
-        check_positions(data, params)
+        check_positions(data, params, "dyadic splits")
     if params.max_area_km2 is not None:
         check_outlines(data, Option("max_area_km2"))
     if params.objective == "area":

@@ -95,13 +95,9 @@ class LaplaceParams(Params):
         """Return epsilon of one trip, rounded down: noise x has a chance that falls with exp(-|x| rate)."""
         return Fraction(max(1, math.floor(self.epsilon * FINEST / self.trips_per_person)), FINEST)
 
-    def epsilon_of_release(self, t: Ints | Floats, step_s: float | None) -> float:
-        """Return the sum of epsilon over the time steps that begin at `t`; over those from the first to the last.
-
-        So the number of time steps with trips is not published.
-        """
-        steps = 1 if self.unit == "person" or not step_s else int(float(np.ptp(t)) // step_s) + 1
-        return round(self.epsilon * steps, 6)
+    def epsilon_of_release(self, steps: int) -> float:
+        """Return the sum of epsilon over the time steps of a release: those with and without trips."""
+        return round(self.epsilon * (1 if self.unit == "person" else steps), 6)
 
     def threshold(self, cells: int) -> int:
         """Return the smallest published volume of a matrix with a number of cells."""
@@ -173,30 +169,27 @@ def _trips(data: Flows, params: LaplaceParams, root: list[int]) -> Ints:
         raise InputError(
             Option("unit"),
             Text(
-                "Expected person-step, since people are not known and trips of one person cannot be limited; name the "
-                "column of people with {user}, or leave it out."
+                "Expected person-step, since people are not known, and the trips of a person cannot be limited. Name the "
+                "column of people with {user}, or leave out {unit}."
             ),
         )
     return data.volume
 
 
 def _figures(data: Flows) -> Floats:
-    """Return of each time step the tiles, whether people are known, its time, and its length."""
-    figures = np.empty((data.steps, 4))
-    figures[:, 0], figures[:, 1], figures[:, 2] = len(data.zones), data.k_unit == "people", data.t
-    figures[:, 3] = data.step_s or 0
-    return figures
+    """Return for each time step the number of tiles, and whether people are known."""
+    return np.tile([float(len(data.zones)), float(data.k_unit == "people")], (data.steps, 1))
 
 
 def summarize_diagnostics(params: LaplaceParams, facts: Floats) -> dict[str, Any]:
     """Return the unit and the period that epsilon is for, its sum, the threshold, and the width of confidence bounds."""
-    tiles, people, t, step_s = facts[:, 0], facts[:, 1], facts[:, 2], facts[:, 3]
-    cells, whole_release = int(tiles[0]) ** 2, params.unit == "person"
+    (tiles, people), steps = facts[0].tolist(), len(facts)
+    cells, whole_release = int(tiles) ** 2, params.unit == "person"
     single, all_pairs = (noise_bound(params.rate, count) for count in (1, cells))
     return {
-        "privacy_unit": "person" if people[0] else "trip" if params.trips_per_person == 1 else "trips",
+        "privacy_unit": "person" if people else "trip" if params.trips_per_person == 1 else "trips",
         "privacy_period": "release" if whole_release else "time step",
-        "epsilon_of_the_release": params.epsilon_of_release(t, float(step_s[0])),
+        "epsilon_of_the_release": params.epsilon_of_release(steps),
         "smallest_published_volume": params.threshold(cells),
         "confidence_95_of_a_volume": f"± {single:,}",
         "confidence_95_of_all_volumes_of_a_step": f"± {all_pairs:,}",

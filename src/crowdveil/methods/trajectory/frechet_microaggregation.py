@@ -46,7 +46,7 @@ Ferreira Torres and Trujillo-Rasua, The Fréchet/Manhattan distance and the traj
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from pydantic import Field
@@ -54,6 +54,7 @@ from pydantic import Field
 from crowdveil import engine
 from crowdveil.engine.progress import Progress
 from crowdveil.kernels.trajectory.frechet_manhattan import mean_of_cluster
+from crowdveil.measures.rounding import round_share
 from crowdveil.methods.base import Method
 from crowdveil.methods.guarantee_sets import suppressing_guarantees
 from crowdveil.model.arrays import Floats, Ints
@@ -100,9 +101,9 @@ def run(
     paths = _means(data, distance, made, members, offsets)
     groups = PublishedGroups(paths, members, offsets)
     left = without_outliers(data, groups, params.suppress)
-    # A whole percent: the exact number may reveal a person. The number of suppressed clusters is not published.
-    facts = {"clusters": len(left.offsets) - 1, "left_over_percent": round(100 * made.left_over / max(len(data), 1))}
-    return release_copies(left, facts)
+    # The share is rounded, since the exact number may reveal a person. The number of suppressed clusters is not published.
+    share = round_share(made.left_over, len(data), params.k)
+    return release_copies(left, {"clusters": len(left.offsets) - 1, "left_over_percent": share})
 
 
 def _means(
@@ -115,14 +116,13 @@ def _means(
         pivot, here = int(made.pivot[c]), members[offsets[c] : offsets[c + 1]]
         here = np.append(pivot, here[here != pivot])
         weight = weights_of_people(data, here, np.array([0, len(here)]))
-        how: Any = (distance.columns, distance.resampled, distance.exact)
-        return mean_of_cluster(pivot, here[1:], weight, *how)
+        return mean_of_cluster(pivot, here[1:], weight, distance.columns, distance.resampled, distance.exact)
 
     def task(batch: int) -> tuple[Floats, ...]:
         found = [one(c) for c in batches[batch].tolist()]
         return tuple(np.concatenate([np.zeros(0), *(f[column] for f in found)]) for column in range(3))
 
-    found = engine.current().map(task, len(batches), lambda done, total: None)
+    found = engine.current().map(task, len(batches))
     x, y, t = (np.concatenate(column) for column in zip(*found, strict=True))
     lengths = np.diff(data.offsets)[made.pivot]
     lon, lat = data.projection.to_globe(x, y)

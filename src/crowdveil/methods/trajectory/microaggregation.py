@@ -29,10 +29,10 @@ than k people are left out, and counted. `closest-trajectory` publishes one pers
 
 A composed trajectory is the mean, moved by a tenth towards the member nearest to it, with as many points as that has. It has the
 mean pace of the members, begins four fifths of the way from their mean start to the start of another one, the first in the order
-of hashes, and ends no later than the last of all. A mean is shorter, has a mean number of points, and its times move to the
-middle of the data; its times are nearer to those of the members.
+of hashes, and ends no later than the last of all. A plain mean is shorter, has the mean number of points, and its times move to
+the middle of the data, although they are nearer to those of the members.
 
-MDAV groups the trajectories that are left last, whatever is between them. With `improve` near groups then exchange
+MDAV puts the last trajectories into one group, however far apart they are. With `improve` near groups then exchange
 trajectories, in blocks of the map with other borders each round, as long as they get more compact: the sum over groups of the
 squared distances of their pairs over their size. Each keeps k people.
 
@@ -122,7 +122,7 @@ def run(
     person, every = owners(data, params.count_trajectories), np.arange(len(data))
     parts = distance.components() if isinstance(distance, Contemporaries) else [every]
     problem = ClusteringProblem(
-        distance, person, params.k, parts, params.center, params.center_aggregation, rng, progress
+        distance, person, params.k, parts, rng, params.center, params.center_aggregation, progress
     )
     group = find_clustering(params.clustering).make(problem)
     if isinstance(distance, SpatioTemporal):

@@ -29,10 +29,10 @@ visit in most rare combinations is removed first; then all are counted again, un
 frequent combination is removed whole. MobiDataLab counts combinations of exactly `knowledge`, so that shorter trajectories are
 not protected; here these need k people too. It publishes exact times by default, and then every point is unique by its time.
 
-Combinations are counted once for each occurrence, in tables of a block of them at a time. Their number grows with the sum
-over trajectories of (visits choose `knowledge`): for trajectories of equal length with the number of trajectories, and for
-one trajectory with the power `knowledge` of its visits, those left once smaller combinations are broken. More than four thousand
-million are rejected.
+Combinations are counted once for each occurrence, in tables of a block of them at a time. Their number grows with the sum over
+trajectories of (visits choose `knowledge`): for trajectories of equal length with the number of trajectories, and for one
+trajectory with the power `knowledge` of its visits, those left once smaller combinations are broken. More than four billion are
+rejected.
 
 References
 ----------

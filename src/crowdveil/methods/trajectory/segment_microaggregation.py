@@ -95,7 +95,7 @@ def run(
     weight = time_weight(segments, params.time_weight, rng)
     distance = make_distance(segments, "spatiotemporal", weight)
     person = owners(data, params.count_trajectories)[whole]
-    problem = ClusteringProblem(distance, person, params.k, [np.arange(len(segments))], rng=rng, progress=progress)
+    problem = ClusteringProblem(distance, person, params.k, [np.arange(len(segments))], rng, progress=progress)
     group = find_clustering(params.clustering).make(problem)
     if isinstance(distance, SpatioTemporal):
         group = improve_groups(distance, group, person, params.k, params.improve, progress)

@@ -90,8 +90,8 @@ def _one_a_visit(tile: Indices, t: Ints, trajectory: Ints) -> tuple[Indices, Int
 
 
 def partitioning(params: SimpleGeneralizationParams) -> str | None:
-    """Return what connects trajectories, if anything does."""
-    return "keys of people go across all of their trajectories: leave link_users out" if params.link_users else None
+    """Return why trajectories cannot be partitioned, as it follows "since"; None if they can."""
+    return "a person has one key in all trajectories: leave out link_users" if params.link_users else None
 
 
 def guarantees(params: SimpleGeneralizationParams, facts: Facts) -> tuple[Guarantee, ...]:

@@ -12,8 +12,8 @@ trajectory is the one that replaces theirs.
 Assumptions
 -----------
 A published trajectory runs near the one that it replaces, point by point within twice the largest radii: many known points of a
-person may re-identify it by its shape, although none of its points is true; of a day of San Francisco's cabs a third can be
-re-identified so at k = 10. Exact locations and times stay, so a visit of some person is visible. A trajectory inside one
+person may re-identify it by its shape, although none of its points is true; a third of San Francisco's cabs in a day can be
+re-identified in this way at k = 10. Exact locations and times stay, so a visit of some person is visible. A trajectory inside one
 square makes no step, and has no guarantee.
 
 Notes

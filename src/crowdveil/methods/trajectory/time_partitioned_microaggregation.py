@@ -58,15 +58,13 @@ from crowdveil.solve.trajectory.mdav import Center, CenterAggregation, Grouping
 from crowdveil.solve.trajectory.microaggregation import release_groups
 from crowdveil.solve.trajectory.swapping import owners
 
-PartsBy = Literal["mean-time", "first-time"]
-
 
 class TimePartitionedParams(GroupingParams):
     """Parameters of microaggregation by parts."""
 
     interval_s: int = Field(900, ge=1)
     """Length of a part."""
-    parts_by: PartsBy = "mean-time"
+    parts_by: Literal["mean-time", "first-time"] = "mean-time"
     """Time that assigns a trajectory to a part: the mean of its times, or the first."""
     distance: TrajectoryDistance = "spatiotemporal"
     """Distance between trajectories of a part; graph works with microaggregation only."""
@@ -144,7 +142,7 @@ def _cluster_parts(
         inside[part] = True
         distance = make_distance(data.where(inside), params.distance, weight)
         own = np.unique(person[part], return_inverse=True)[1].reshape(-1)
-        found = clustering.make(ClusteringProblem(distance, own, params.k, [np.arange(len(part))], rng=rng))
+        found = clustering.make(ClusteringProblem(distance, own, params.k, [np.arange(len(part))], rng))
         group[part] = np.where(found >= 0, found + before, -1)
         before += int(found.max(initial=-1)) + 1
         progress(number + 1, len(parts))
@@ -192,11 +190,11 @@ def partitioning(params: TimePartitionedParams) -> str | None:
     if params.suppress:
         return "the groups with the largest distortion are found among all of them: leave out suppress"
     if params.clustering != "mdav":
-        return "clusterings but mdav draw at random over all parts: take mdav"
+        return "clusterings other than mdav draw at random over all parts: choose mdav"
     if isinstance(params.time_weight, str):
         return "the weight of time is found from all trajectories: give it as a number"
     if params.aggregation == "closest-locations" and (params.aggregation_time_weight or params.time_weight):
-        return "closest-locations weighs time by the mean speed of all trajectories: take another aggregation, or no weight"
+        return "closest-locations weighs time by the mean speed of all trajectories: choose another aggregation, or no weight"
     return None
 
 

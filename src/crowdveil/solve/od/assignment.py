@@ -22,8 +22,8 @@ def row_of_flows(flows: Flows, release: FlowRelease) -> Ints:
     if twice:
         raise InputError(
             "release",
-            f"every flow must lie in one row of its time step at most, but {counted(twice, 'flow')} of the "
-            "original lie in more. Verify the release.",
+            f"Expected each flow of the original in at most one row of its time step, got {counted(twice, 'flow')} in several. "
+            "Verify the release.",
         )
     return row
 
@@ -94,8 +94,6 @@ def check_windows(flows: Flows, release: FlowRelease) -> None:
 def steps_of_release(flows: Flows, release: FlowRelease) -> Ints:
     """Return the time step of the original that each step of the release is. A release may have fewer of them."""
     require(release.intervals is None, "release: expected rows of one time step each, but rows have intervals of time.")
-    if release.t is flows.t:
-        return np.arange(flows.steps)
     place = np.searchsorted(flows.t, release.t)
     known = (place < flows.steps) & (flows.t[np.minimum(place, flows.steps - 1)] == release.t if flows.steps else False)
     check_steps(int(len(release.t) - np.count_nonzero(known)))
@@ -104,14 +102,14 @@ def steps_of_release(flows: Flows, release: FlowRelease) -> Ints:
 
 
 def check_steps(missing: int) -> None:
-    """Raise if a release has time steps that the original has not."""
+    """Raise if a release has time steps that the original does not have."""
     if missing:
         raise InputError(
             "release",
             Text(
-                "{steps} of it {are} not in the original; read the original with the same {step} and {tz}.",
+                "Expected time steps of the original, got {steps} that the original does not have. Read the original with the "
+                "same {step} and {tz}.",
                 steps=counted(missing, "time step"),
-                are="is" if missing == 1 else "are",
             ),
         )
 
@@ -120,4 +118,4 @@ def check_same_zones(flows: Flows, release: FlowRelease) -> None:
     """Raise unless flows and release have the same tiles under the same numbers."""
     zones, released = flows.zones, release.areas.zones
     same = zones is released or (len(zones) == len(released) and bool(np.all(zones.ids == released.ids)))
-    require(same, "release: it must be made of the zones that the original has, each with the same id.")
+    require(same, "release: expected the zones of the original, each with the same id.")

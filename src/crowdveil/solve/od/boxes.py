@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +42,6 @@ MAX_STATES = 100_000
 """States of costs and volumes up to which partitions between those of two multipliers are searched."""
 SMALL_GAP_PERCENT = 0.1
 """A certified gap up to which nothing is searched: large matrices are below it, and have little to gain."""
-
-
 FIRST_GUESS, GUESS_PARTS = Fraction(1, 25), 16
 """The first multiplier that is tried, as a share of what a trip costs if nothing is split, and its largest denominator."""
 _BY_BOX = ("origin", "destination", "volume", "crowd", "cost", "allowed")
@@ -316,8 +315,8 @@ class BoxSpace:
     def trees(self) -> list[tuple[int, BoxSpace]]:
         """Return the boxes of each given origin on their own, and the number of the first of them here."""
         tops = self.splits.link[self.splits.link_offsets[-2] :] if self.allowed[-1] == BY_ORIGIN else [len(self) - 1]
-        ends = [int(top) + 1 for top in tops]
-        return [(low, self._part(low, high)) for low, high in zip([0, *ends], ends, strict=False)]
+        ends = [0, *(int(top) + 1 for top in tops)]
+        return [(low, self._part(low, high)) for low, high in pairwise(ends)]
 
     def _part(self, low: int, high: int) -> BoxSpace:
         """Return boxes that are split into none but one another."""
@@ -425,6 +424,6 @@ def check_exact(cost: int) -> None:
     """Raise unless differences of sums of costs fit into 64 bits; their products with volumes are compared in 128."""
     if cost >= MAX_COST:
         raise InputError(
-            f"the trips of a time step times the tiles (or hectares) of the map must be below {MAX_COST:.1e} to be added "
+            f"the trips of a time step times the tiles (or the area) of the map must be below {MAX_COST:.1e} to be added "
             "exactly. Use larger zones, shorter time steps or another objective."
         )

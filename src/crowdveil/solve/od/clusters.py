@@ -95,8 +95,8 @@ def release_clusters(
     A row is a cluster: its volume and crowd are those of its own flows, its areas are all tiles whose centroids lie in
     the rectangle around its origins, and in the one around its destinations. Areas of two rows may overlap.
 
-    Small volumes, if they are to be reported, are those of the suppressed flows of one tile. They may lie inside areas of
-    rows, which therefore do not say where they do not go: a reported area with empty places is the whole map.
+    Small volumes, if they are to be reported, are those of the suppressed flows of one origin tile. Other rows do not show
+    where these do not go, since areas overlap: with empty destinations included, the reported destination is the whole map.
     """
     check_person_ids(data)
     if len(data) == 0:
@@ -118,7 +118,7 @@ def release_clusters(
     release = _release(data, rows, label)
     volume = data.trips_by_step - slice_sums(release.offsets, release.volume)
     release = release.with_suppressed(data.suppressed_totals(label < 0, volume, k, NOT_GIVEN))
-    return release if release.volume.all() else release.without_empty_rows().without_unused_areas()
+    return release.without_empty_rows().without_unused_areas()
 
 
 class _Rows(NamedTuple):

@@ -155,7 +155,7 @@ def overlaps(shapes: Labels, zones: Zones) -> Shares:
     area, zone, common = _common(areas, outlines)
     size, other = shapely.area(areas), shapely.area(outlines)
     share = common / size[area]
-    # Slivers count here: several of them may make up more than one may.
+    # Slivers count here, since several of them together may be more than a sliver.
     full = np.bincount(area, share, len(shapes)) >= 1 - SLIVER
     touch = common > SLIVER * np.minimum(size[area], other[zone])
     return _without_slivers(full, len(zones), area[touch], zone[touch], share[touch])

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crowdveil.errors import InputError
 from crowdveil.kernels.od.best_cut import ENDS, LEFTS, OF_BOX, BoxContents, CutFlows, CutRules, Pieces, TilePlaces
 from crowdveil.kernels.od.refine_boxes import flows_of_boxes, refine_boxes
 from crowdveil.model.arrays import Ints, frozen, row_slices, take_slices
 from crowdveil.model.flows import Flows
 from crowdveil.solve.od.box_building import DEVIATION_SCALE
-from crowdveil.solve.od.boxes import BoxSpace, gap_percent
+from crowdveil.solve.od.boxes import BoxSpace, BudgetError, gap_percent
 from crowdveil.solve.od.dyadic_regions import tile_positions
 from crowdveil.solve.od.region_space import Objective, RegionExtent, counted_tiles, tile_cost
 from crowdveil.solve.od.step_solver import StepSolution
@@ -131,7 +130,7 @@ class Refinement:
         before = boxes.cost_of(choice)
         saved = 0.0 if first.multiplier is None else max(float(first.multiplier - boxes.lost_cost), 0.0)
         after, found = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
-        with suppress(InputError):  # areas with a largest size may need all of the budget
+        with suppress(BudgetError):  # areas with a largest size may need all of the budget
             choice = boxes.solve(int(FIRST_SHARE * budget), first.multiplier).choice
             cost, other = self._cut(rows, boxes, chosen(choice), budget, saved, left=left)
             after, found = (cost, other) if cost < after else (after, found)

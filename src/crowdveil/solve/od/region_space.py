@@ -10,26 +10,34 @@ import numpy as np
 
 from crowdveil.errors import InputError, Option, Text
 from crowdveil.kernels.od.structures import DestinationTree, OriginTree
-from crowdveil.model.arrays import Indices, Ints, Mask, frozen, slice_sums
+from crowdveil.model.arrays import Floats, Indices, Ints, Mask, frozen, slice_sums
 from crowdveil.model.flows import Flows
 from crowdveil.model.hierarchy import Hierarchy
 from crowdveil.model.trees import ward
 from crowdveil.solve.od.dyadic_regions import DyadicRegions
 
+Objective = Literal["generalization", "area", "reconstruction"]
+Regions = Hierarchy | DyadicRegions
+_HECTARE_M2 = 10_000
+_KM2_M2 = 1e6
+
 
 @dataclass(frozen=True)
-class AreaContent:
-    """The least content of an area.
+class RegionExtent:
+    """The least content of a published area, and its largest size.
 
     Attributes
     ----------
     tiles
         Fewest tiles; only those that count in the data, such as visited ones, where it says so.
+    most_km2
+        Largest area; None for any size.
     """
 
     tiles: int = 1
+    most_km2: float | None = None
 
-    def regions_that_fit(self, regions: Hierarchy | DyadicRegions, data: Flows) -> Mask:
+    def regions_that_fit(self, regions: Regions, data: Flows) -> Mask:
         """Return whether each region contains enough; then all regions around it do, too."""
         return np.asarray(regions.subtree_sums(counted_tiles(data)) >= self.tiles)
 
@@ -40,6 +48,9 @@ class AreaContent:
     def asks_for_tiles(self, data: Flows) -> bool:
         """Return whether an area may have too few tiles."""
         return self.tiles > 1 or data.counted is not None
+
+
+ANY_EXTENT = RegionExtent()
 
 
 def counted_tiles(data: Flows) -> Ints:
@@ -53,10 +64,10 @@ def check_tree(data: Flows, _params: Any) -> None:
         data.zones.need_location("Ward trees")
 
 
-def check_positions(data: Flows, _params: Any) -> None:
-    """Raise unless the positions of the zones are known, for clusters of flows."""
+def check_positions(data: Flows, _params: Any, purpose: str = "clusters of flows") -> None:
+    """Raise unless the positions of the zones are known."""
     if len(data):
-        data.zones.need_location("clusters of flows")
+        data.zones.need_location(purpose)
 
 
 def check_outlines(data: Flows, what: Option) -> None:
@@ -65,31 +76,9 @@ def check_outlines(data: Flows, what: Option) -> None:
         raise InputError(Text("{what} needs zones with outlines. Give polygons with {zones}, or a grid.", what=what))
 
 
-Objective = Literal["generalization", "area", "reconstruction"]
-Regions = Hierarchy | DyadicRegions
-_HECTARE_M2 = 10_000
-_KM2_M2 = 1e6
-
-
-@dataclass(frozen=True)
-class RegionExtent(AreaContent):
-    """The least content of a published area, and its largest size.
-
-    Attributes
-    ----------
-    most_km2
-        Largest area; None for any size.
-    """
-
-    most_km2: float | None = None
-
-
-ANY_EXTENT = RegionExtent()
-
-
 @dataclass(frozen=True, eq=False)
 class RegionSide:
-    """The regions of one side, origins or destinations, with what matters of each.
+    """The regions of one side, origins or destinations, with their costs and permitted sizes.
 
     Attributes
     ----------
@@ -214,18 +203,26 @@ def large_enough_map(space: RegionSpace) -> RegionSpace:
 
 
 def tile_cost(data: Flows, objective: Objective) -> Ints:
-    """Return what a tile costs a trip: 1, or its area in hectares."""
+    """Return what a tile costs a trip: 1, or its area, in hectares or, where tiles are smaller, in parts of a tile."""
     if objective == "area":
-        return np.rint(_areas_m2(data, Option("objective", "area")) / _HECTARE_M2).astype(np.int64)
+        area = _areas_m2(data, Option("objective", "area"))
+        return np.rint(area / _area_unit_m2(area)).astype(np.int64)
     return np.ones(len(data.zones), np.int64)
 
 
-def mean_hectares(data: Flows) -> float:
+def mean_tile_area(data: Flows) -> float:
     """Return the cost of a tile of mean size for a trip where areas count."""
-    return float(_areas_m2(data, Option("objective", "area")).mean() / _HECTARE_M2)
+    area = _areas_m2(data, Option("objective", "area"))
+    return float(area.mean() / _area_unit_m2(area))
 
 
-def _areas_m2(data: Flows, what: Option) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _area_unit_m2(area_m2: Floats) -> float:
+    """Return the area that costs 1: a hectare, or a hundredth of a mean tile below that, which would cost 0."""
+    mean = float(area_m2.mean())
+    return _HECTARE_M2 if mean >= _HECTARE_M2 else mean / 100
+
+
+def _areas_m2(data: Flows, what: Option) -> Floats:
     check_outlines(data, what)
     return data.zones.area_m2
 

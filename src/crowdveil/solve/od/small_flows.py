@@ -12,7 +12,7 @@ from crowdveil.model.arrays import AnyArray, Indices, Ints, distinct, frozen, ro
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import REPORTED, FlowRelease
 from crowdveil.solve.od.assignment import rows_met
-from crowdveil.solve.od.region_space import AreaContent
+from crowdveil.solve.od.region_space import ANY_EXTENT, RegionExtent
 from crowdveil.solve.od.weights import added_up
 
 
@@ -33,7 +33,7 @@ class Reporting:
 
     wanted: bool = False
     include_empty: bool = True
-    content: AreaContent = AreaContent()  # noqa: RUF009 (frozen)
+    content: RegionExtent = ANY_EXTENT
 
 
 @dataclass(frozen=True)

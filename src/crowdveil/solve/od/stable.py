@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crowdveil import engine
 from crowdveil.engine.progress import Progress
+from crowdveil.kernels.od.structures import BoxArrays
 from crowdveil.kernels.od.time_boxes import fill_step
 from crowdveil.model.areas import Areas
 from crowdveil.model.arrays import Floats, Ints, Mask, frozen, row_slices
@@ -29,6 +30,7 @@ from crowdveil.solve.od.step_solver import (
     StepSolution,
     areas_of_solutions,
     check_person_ids,
+    figures_of_steps,
     summarize_figures,
 )
 from crowdveil.solve.od.targets import summarize_gaps
@@ -100,14 +102,9 @@ class StableProblem:
             total += volume
             if self.objective == "reconstruction":
                 published = np.flatnonzero(volume)
-                columns = (
-                    base.origin[published],
-                    base.destination[published],
-                    volume[published],
-                    volume[published],
-                    cells[published],
-                )
-                cost[published] += box_deviations(matrix, type(boxes)(*(frozen(c, np.int64) for c in columns)))
+                columns = base.origin, base.destination, volume, volume, cells
+                some = BoxArrays(*(frozen(column[published], np.int64) for column in columns))
+                cost[published] += box_deviations(matrix, some)
         if self.objective != "reconstruction":
             sides = self.system.origins.cost[base.origin] + self.system.destinations.cost[base.destination]
             cost = sides * total
@@ -176,30 +173,28 @@ def solve_stable(problem: StableProblem, wanted: StableRelease, progress: Progre
     solved = (
         _solve_one(problem, wanted, progress) if len(classes) <= 1 else _solve_each(problem, wanted, classes, progress)
     )
-    release = release_stable(problem.data, problem.system, wanted, solved)
-    figures = figures_of_classes(wanted.step_class, solved)
-    facts = summarize_figures(figures, lambda gaps: summarize_gaps(gaps[:, 0], gaps[:, 1]))
-    return replace(release, facts=facts, figures=figures)
+    return release_stable(
+        problem.data, problem.system, wanted, solved, lambda gaps: summarize_gaps(gaps[:, 0], gaps[:, 1])
+    )
 
 
-def figures_of_classes(step_class: Ints, solved: list[StepSolution]) -> Floats | None:
-    """Return the figures of each class in the row of its first time step, NaN in all others; None where there are none."""
-    width = max((len(solution.facts) for solution in solved), default=0)
-    if not width:
-        return None
-    figures = np.full((len(step_class), width), np.nan)
-    for step, solution in zip(np.unique(step_class, return_index=True)[1], solved, strict=True):
-        if len(solution.facts):
-            figures[step] = solution.facts
-    return figures
+def release_stable(
+    data: Flows,
+    system: RegionSpace,
+    wanted: StableRelease,
+    solved: list[StepSolution],
+    summarize: Callable[[Floats], dict[str, Any]],
+) -> FlowRelease:
+    """Publish the boxes of each class of time steps, in order of the classes, in the steps in which they reach k.
 
-
-def release_stable(data: Flows, system: RegionSpace, wanted: StableRelease, solved: list[StepSolution]) -> FlowRelease:
-    """Publish the boxes of each class of time steps, in order of the classes, in the steps in which they reach k."""
-    classes = np.unique(wanted.step_class)
+    The figures of a class are those of its first time step.
+    """
+    classes, first = np.unique(wanted.step_class, return_index=True)
     areas, of_published, of_left = areas_of_solutions(data, system, solved)
     partition, publishable = _join(solved, classes, wanted.by, areas, of_published, of_left)
-    return release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
+    release = release_fixed_boxes(data, partition, wanted.step_class, wanted.k, wanted.reporting, publishable)
+    figures = figures_of_steps(solved, first, len(wanted.step_class))
+    return replace(release, facts=summarize_figures(figures, summarize), figures=figures)
 
 
 def _solve_one(problem: StableProblem, wanted: StableRelease, progress: Progress) -> list[StepSolution]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ class StepSolution(NamedTuple):
     left_origin, left_destination
         Regions of the boxes that are not; empty unless small volumes are reported.
     facts
-        Numbers about the solution; which ones is the method's business.
+        Numbers about the solution, which each method defines.
     area_offsets, area_tiles
         Tiles of the areas that boxes are made of, where they are not regions of the system: origins and destinations are then
         positions in this list.
@@ -90,7 +90,7 @@ class StepRange:
     system: Callable[[], RegionSpace]
     solver: Callable[[RegionSpace], Callable[[int], StepSolution]]
     reporting: Reporting
-    summarize: Callable[[Floats], dict[str, Any]] = lambda facts: {}
+    summarize: Callable[[Floats], dict[str, Any]]
 
 
 def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowRelease:
@@ -142,7 +142,7 @@ def join_solutions(
         done, "volume", "crowd", "first", "last", "left_first", "left_last"
     )
     areas, (origin, destination), (left_origin, left_destination) = areas_of_solutions(data, system, done)
-    figures = _figures(done)
+    figures = figures_of_steps(done, range(len(done)), len(done))
     release = published_rows(
         data,
         areas,
@@ -204,15 +204,15 @@ def published_rows(
     )
 
 
-def _figures(done: list[StepSolution]) -> Floats | None:
-    """Return the facts of all steps, a row each; NaN where a step has none."""
+def figures_of_steps(done: Sequence[StepSolution], step: Iterable[int], steps: int) -> Floats | None:
+    """Return the facts of solutions in the rows of their time steps; NaN in rows without any, None where no solution has any."""
     width = max((len(outcome.facts) for outcome in done), default=0)
     if width == 0:
         return None
-    figures = np.full((len(done), width), np.nan)
-    for step, outcome in enumerate(done):
+    figures = np.full((steps, width), np.nan)
+    for row, outcome in zip(step, done, strict=True):
         if len(outcome.facts):
-            figures[step] = outcome.facts
+            figures[row] = outcome.facts
     return figures
 
 

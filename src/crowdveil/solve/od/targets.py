@@ -16,7 +16,7 @@ from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.flows import Flows
 from crowdveil.model.release import FlowRelease
 from crowdveil.solve.od.boxes import BoxSolution, BoxSpace, BudgetError
-from crowdveil.solve.od.region_space import RegionExtent, RegionSpace, large_enough_map
+from crowdveil.solve.od.region_space import ANY_EXTENT, RegionExtent, RegionSpace, large_enough_map
 from crowdveil.solve.od.small_flows import Reporting
 from crowdveil.solve.od.step_matrix import Matrix
 from crowdveil.solve.od.step_solver import StepRange, StepSolution, solve_steps
@@ -63,7 +63,7 @@ class Targets:
     build: Build
     attempt: Solve
     score: Score = mean_cost
-    extent: RegionExtent = RegionExtent()  # noqa: RUF009 (frozen)
+    extent: RegionExtent = ANY_EXTENT
 
     def solve(
         self,
@@ -131,8 +131,7 @@ class Targets:
 
     def _from_sample(self, data: Flows, system: RegionSpace) -> float:
         """Find the target at which origins and destinations of a sample have the nearest mean sizes."""
-        volume = np.add.reduceat(data.volume, data.offsets[:-1][np.diff(data.offsets) > 0])
-        steps = np.flatnonzero(np.diff(data.offsets))[volume >= self.k]
+        steps = np.flatnonzero(data.trips_by_step >= max(self.k, 1))
         chosen = (
             steps[np.linspace(0, len(steps) - 1, min(SAMPLE, len(steps))).astype(np.int64)] if len(steps) else steps
         )

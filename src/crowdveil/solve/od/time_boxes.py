@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -95,7 +95,7 @@ class _Builder:
         self.made = 0
 
     def add(self, node: int) -> None:
-        """Add the boxes of an interval; those of its parts are there."""
+        """Add the boxes of an interval, once those of its parts are added."""
         problem, tree = self.problem, self.tree
         low, high = problem.windows.steps_of(int(tree.first[node]), int(tree.last[node]))
         parts = [self.nodes[c] for c in tree.parts(node).tolist()]
@@ -223,7 +223,7 @@ def _with_split(splits: Splits, roots: Ints) -> Splits:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TimeBoxSpace(BoxSpace):
     """All boxes of a window with a crowd of at least k, those that a box can be split into before it.
 
@@ -235,8 +235,8 @@ class TimeBoxSpace(BoxSpace):
         The interval of each box; -1 for the whole window, where that is no interval.
     """
 
-    tree: TimeTree = field(default_factory=lambda: TimeTree.of_levels(0, []))
-    node: Ints = field(default_factory=lambda: _NONE)
+    tree: TimeTree
+    node: Ints
 
     def solution(self, choice: Ints, gaps: tuple[float, float], *, left: bool) -> StepSolution:
         """Return what a partition publishes and, if wanted, leaves out."""

@@ -43,7 +43,7 @@ class TimeTree:
 
         Keys of a level must differ wherever those of the next one do.
         """
-        count = len(levels[0]) if levels else 0
+        count = len(levels[0])
         first, last, tops = list(range(count)), list(range(1, count + 1)), list(range(count))
         offsets, children = [0] * (count + 1), []
         for keys in levels:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
@@ -124,19 +124,16 @@ def _nearest_members(
     data: Trajectories, distance: Distance, members: Ints, offsets: Ints, mean: GroupTrajectories
 ) -> Ints:
     """Return the member of each group that is nearest to its mean; of equally near ones the first."""
-    group = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    group = row_slices(offsets)
     if isinstance(distance, SpatioTemporal):
         far = NearestNeighbors(distance, plane_paths(data, mean)).pairs(distance, group, members)
     else:
-        far = np.concatenate([np.zeros(0), *_to_means(plane_paths(data, mean), distance, members, offsets)])
+        means, ends = plane_paths(data, mean), pairwise(offsets.tolist())
+        each = [distance.between(means.one(g), members[low:high]) for g, (low, high) in enumerate(ends)]
+        far = np.concatenate([np.zeros(0), *each])
     # The sort is stable: of equally near members it takes the first.
     found: Ints = members[np.lexsort((far, group))[offsets[:-1]]]
     return found
-
-
-def _to_means(means: Paths, distance: Distance, members: Ints, offsets: Ints) -> Iterator[Floats]:
-    for g, (low, high) in enumerate(pairwise(offsets.tolist())):
-        yield distance.between(means.one(g), members[low:high])
 
 
 def _composed(

@@ -37,12 +37,12 @@ class ClusteringProblem:
         Fewest people of a group.
     parts
         Lists of trajectories, rising; no group has members of two of them, and trajectories of no part are in no group.
+    rng
+        The source of random choices.
     center
         For MDAV: groups begin far from the center of all trajectories, or of the remaining ones.
     center_aggregation
         For MDAV: the center is the mean of trajectories, or the one that is nearest to it.
-    rng
-        The source of random choices.
     progress
         Called with the trajectories done.
     """
@@ -51,14 +51,10 @@ class ClusteringProblem:
     person: Ints
     k: int
     parts: Sequence[Ints]
+    rng: np.random.Generator
     center: Center = "once"
     center_aggregation: CenterAggregation = "mean-trajectory"
-    rng: np.random.Generator | None = None
     progress: Progress = no_progress
-
-    def drawing(self) -> np.random.Generator:
-        """Return the source of random choices, a fixed one where none was given."""
-        return np.random.default_rng(0) if self.rng is None else self.rng
 
 
 @dataclass(frozen=True)
@@ -96,9 +92,11 @@ def check_clustering(name: str, distance: str) -> None:
     """Raise ValueError unless a clustering takes a distance."""
     takes = find_clustering(name).distances
     if takes and distance not in takes:
-        raise ValueError(f"the distance {' or '.join(takes)} with the clustering {name}", "Give it")
+        raise ValueError(f"the distance {' or '.join(takes)} with the clustering {name}", "Change one of the two")
     if name != "mdav" and distance == "graph":
-        raise ValueError("the clustering mdav with the distance graph, which joins some trajectories alone", "Give it")
+        raise ValueError(
+            "the clustering mdav with the distance graph, which has no distance for some pairs", "Choose mdav"
+        )
 
 
 def _mdav(problem: ClusteringProblem) -> Ints:
@@ -113,7 +111,7 @@ def _pivots(problem: ClusteringProblem) -> Ints:
     if not isinstance(distance, FrechetManhattan):
         raise TypeError("pivots take the Fréchet/Manhattan distance")
     clustering = PivotClustering(distance, problem.person, problem.k, PIVOTS)
-    return clustering.clusters("join", problem.drawing(), problem.progress).cluster
+    return clustering.clusters("join", problem.rng, problem.progress).cluster
 
 
 CLUSTERINGS: tuple[ClusteringKind, ...] = (

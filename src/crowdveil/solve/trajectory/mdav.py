@@ -58,7 +58,7 @@ class Grouping:
     def groups(self, parts: Sequence[Ints], progress: Progress = no_progress) -> Ints:
         """Return the group of each trajectory, with numbers from 0; -1 if it is in no part, or in one with fewer than k people.
 
-        Parts are lists of trajectories, rising, and no person is in two of them. In each, the farthest trajectory r from the
+        Parts are lists of trajectories, rising, and each counts its own people. In each, the farthest trajectory r from the
         center and the farthest one s from r each gather the nearest ones until k people are together, while at least 3k people
         are left; then r alone, while there are 2k. A group takes no more than k people, so the rest has k to 2k − 1, and
         is one group. Of equal distances the trajectory with the smaller number counts.

@@ -15,7 +15,7 @@ from crowdveil.model.arrays import Floats, Ints, require, row_slices, take_slice
 from crowdveil.solve.trajectory.distances import Paths
 
 BLOCK = 16
-"""Questions of one task."""
+"""Queries of one task."""
 PIECE = 8
 """Largest number of consecutive legs in one box."""
 
@@ -34,7 +34,7 @@ class RangeQueries:
         return len(self.x)
 
     def part(self, here: slice | Ints) -> tuple[Floats, ...]:
-        """Return the columns of some legs."""
+        """Return the columns of some queries."""
         return tuple(column[here] for column in (self.x, self.y, self.radius, self.begin, self.end))
 
 
@@ -115,6 +115,6 @@ class PathTree:
         return np.bincount(some, minlength=len(x)), np.bincount(every, minlength=len(x))
 
     def _pairs(self, legs: Ints, which: Ints) -> tuple[Ints, Ints]:
-        """Return the different pairs of a question and a path of legs."""
+        """Return the distinct pairs of a query and the path of a leg."""
         pairs = np.unique(which * len(self.paths) + self.path[legs])
         return pairs // len(self.paths), pairs % len(self.paths)

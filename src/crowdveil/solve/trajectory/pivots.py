@@ -36,8 +36,8 @@ MAX_FOR_EXACT_PATHS = 2_000
 SURE = 1 - 1e-9
 """Sums are reduced by this factor before comparisons, so that the order of their terms does not matter."""
 FURTHER = 4.0
-"""A cluster is given up only when its squares are sure to sum up to this many times those of the tightest. To have looked further
-costs little, and spares looking again when tight clusters have become rare.
+"""A cluster is given up only when its squares are sure to sum up to this many times those of the tightest. Looking further costs
+little, and the same pivot need not be searched again once tight clusters are rare.
 """
 
 
@@ -147,7 +147,8 @@ class _Round:
         self.distance = clustering.distance
         self.boxes, self.whole = clustering.boxes
         self.single, self.none_taken = np.arange(n), np.zeros(n, np.bool_)
-        self.known, self.found = np.zeros(n, np.float64), dict[int, tuple[float, Ints]]()
+        self.known = np.zeros(n, np.float64)
+        self.found: dict[int, tuple[float, Ints]] = {}
 
     def tightest(self, alive: Ints, first: int) -> tuple[int, Ints]:
         """Return the tightest of the clusters around pivots, the first of equal ones: its pivot, and its members, rising."""

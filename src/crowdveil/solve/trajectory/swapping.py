@@ -115,7 +115,7 @@ _MAX_CELLS = 2**62
 
 def build_grid(x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> SpaceTimeGrid:
     """Put points into slabs of `seconds` and cells of `meters`; cells are larger where there would be too many of them."""
-    slab, which = _slabs(t, seconds)
+    slab, which = np.unique(t // seconds, return_inverse=True)
     side = max(meters, 1e-3)
     while True:
         # Far points and a small distance make more cells than there are numbers: larger ones find the same.
@@ -134,12 +134,6 @@ def build_grid(x: Floats, y: Floats, t: Ints, meters: float, seconds: int) -> Sp
     slab_offsets = np.searchsorted(first, points_before)
     narrow = order.astype(index_type(len(order)))
     return SpaceTimeGrid(narrow, slab, slab_offsets, number[first], np.append(first, len(number)), wide)
-
-
-def _slabs(t: Ints, seconds: int) -> tuple[Ints, Ints]:
-    """Return the numbers of the slabs that have points, rising, and the place of each point's slab among them."""
-    found, which = np.unique(t // seconds, return_inverse=True)
-    return found, which
 
 
 def _line(values: Floats, side: float) -> Ints:

@@ -39,7 +39,7 @@ def first_last(data: Trajectories) -> TripEnds:
 
 def transitions(data: Trajectories) -> TripEnds:
     """Return one trip for each step from a point to the next; those inside a tile are left out once tiles are known."""
-    owner = np.repeat(np.arange(len(data)), np.diff(data.offsets))
+    owner = data.trajectory
     first = np.flatnonzero(owner[1:] == owner[:-1])
     return _between(data, owner[first], first, first + 1)
 

@@ -28,10 +28,6 @@ class EndPoints:
         """Return distances from a trajectory of the data to others."""
         return self.between(self.paths.one(i), to)
 
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        """Return distances from trajectories of the data to others, a row each."""
-        return np.array([self.from_one(int(i), to) for i in those]).reshape(len(those), len(to))
-
 
 DISTANCE = DistanceKind(
     "end-points", lambda paths, weight: EndPoints(paths), "Meters between first points, plus last ones."

@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 
 from crowdveil.engine import extensions
 from crowdveil.model.trajectories import Trajectories
-from crowdveil.solve.trajectory.distances.base import Distance, DistanceKind, Paths, many_to_many
+from crowdveil.solve.trajectory.distances.base import Distance, DistanceKind, Paths
 from crowdveil.solve.trajectory.distances.contemporaries import Contemporaries
 from crowdveil.solve.trajectory.distances.coupled import FrechetManhattan, Warped
 from crowdveil.solve.trajectory.distances.spatiotemporal import SpatioTemporal, published_weight, time_weight
@@ -25,7 +25,6 @@ __all__ = [
     "Warped",
     "distance_kind",
     "make_distance",
-    "many_to_many",
     "published_weight",
     "time_weight",
 ]

@@ -1,8 +1,8 @@
-"""Protocol of distances between trajectories, and distances of many to many in blocks."""
+"""Trajectories as distances take them, and the protocol and the record of a distance."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,9 +11,6 @@ import numpy as np
 from crowdveil.kernels.trajectory.structures import Points
 from crowdveil.model.arrays import Floats, Ints, freeze_columns, frozen, require
 from crowdveil.model.trajectories import Trajectories
-
-CELLS = 1 << 21
-"""Distances that are held at once: 16 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +72,6 @@ class Distance(Protocol):
         """Return distances from a trajectory of the data to others."""
         ...
 
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        """Return distances from trajectories of the data to others: a row for each of `those`. See `many_to_many` where they
-        are many.
-        """
-        ...
-
 
 @dataclass(frozen=True)
 class DistanceKind:
@@ -102,14 +93,3 @@ class DistanceKind:
     make: Callable[[Paths, float], Distance]
     summary: str
     aliases: tuple[str, ...] = ()
-
-
-def many_to_many(distance: Distance, those: Ints, to: Ints, cells: int = CELLS) -> Iterator[tuple[slice, Floats]]:
-    """Compute distances from many to many, in blocks of whole rows with at most `cells` distances, or one row if that has more.
-
-    Yields which of `those` the rows of a block are, and the block. All of them together are never in memory.
-    """
-    rows = max(cells // max(len(to), 1), 1)
-    for low in range(0, len(those), rows):
-        here = slice(low, min(low + rows, len(those)))
-        yield here, distance.from_many(those[here], to)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crowdveil.errors import InputError, Option
+from crowdveil.errors import InputError
 from crowdveil.kernels.trajectory.contemporaries import apart_from, count_neighbors, edges
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.solve.trajectory.distances.base import Paths
@@ -40,9 +40,8 @@ class Contemporaries:
         pairs = int(count_neighbors(order, start, end))
         if pairs > MAX_EDGES:
             raise InputError(
-                Option("distance"),
-                f"{pairs:,} pairs of trajectories overlap in time, and at most {MAX_EDGES:,} "
-                "can be held. Use the spatiotemporal distance where there is a choice, or fewer trajectories.",
+                f"{pairs:,} pairs of trajectories overlap in time, and the graph of them may have at most {MAX_EDGES:,}. "
+                "Give fewer trajectories, or choose another distance where the method has several."
             )
         first, second, length = edges(order, start, end, *paths.points, pairs)
         # Indices of 32 bits: shortest paths in the oldest scipy that is supported take no others.
@@ -79,15 +78,7 @@ class Contemporaries:
 
     def from_one(self, i: int, to: Ints) -> Floats:
         """Return distances from a trajectory of the data to others."""
-        found: Floats = self.from_many(np.array([i]), to)[0]
-        return found
-
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        """Return distances from trajectories of the data to others, a row for each of `those`."""
         from scipy.sparse.csgraph import dijkstra
 
-        # One at a time: scipy would hold the ways to all trajectories for all of them.
-        found = np.empty((len(those), len(to)), np.float64)
-        for row, i in enumerate(those.tolist()):
-            found[row] = dijkstra(self.graph, indices=i)[to]
+        found: Floats = dijkstra(self.graph, indices=i)[to]
         return found

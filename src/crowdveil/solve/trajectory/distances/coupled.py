@@ -24,7 +24,7 @@ class FrechetManhattan:
         The trajectories.
     exact
         The least mean of all couplings with the least longest distance, which is the definition. Otherwise that of the coupling
-        that one pass of the paper's programme finds: it has the least longest distance too, but not always the least mean.
+        that one pass of the paper's program finds: it has the least longest distance too, but not always the least mean.
     resampled
         Whether two paths are brought to the same moments first: where one has a point, at a share of its time, the other gets one
         on the straight line between its own.
@@ -59,10 +59,6 @@ class FrechetManhattan:
     def from_one(self, i: int, to: Ints) -> Floats:
         """Return distances from a trajectory of the data to others."""
         return self._distances(path_of(self.columns, i), to)
-
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        """Return distances from trajectories of the data to others, a row for each of `those`."""
-        return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))
 
     def _points(self, path: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats, Floats]:
         x, y, t = (np.asarray(column, np.float64) for column in path)
@@ -100,7 +96,3 @@ class Warped:
     def from_one(self, i: int, to: Ints) -> Floats:
         """Return distances from a trajectory of the data to others."""
         return self.between(self.paths.one(i), to)
-
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        """Return distances from trajectories of the data to others, a row for each of `those`."""
-        return np.array([self.from_one(i, to) for i in those.tolist()]).reshape(len(those), len(to))

@@ -64,13 +64,6 @@ class SpatioTemporal:
         own = Points(*self.paths.one(i), np.array([0, self.paths.offsets[i + 1] - self.paths.offsets[i]]))
         return distances(own, self.speed[i], to, self.paths.points, self.speed, self.weight)
 
-    def from_many(self, those: Ints, to: Ints) -> Floats:
-        """Return distances from trajectories of the data to others, a row for each of `those`."""
-        found = np.empty((len(those), len(to)), np.float64)
-        for row, i in enumerate(those.tolist()):
-            found[row] = self.from_one(i, to)
-        return found
-
 
 def time_weight(data: Trajectories, wanted: str | float, rng: np.random.Generator) -> float:
     """Return the weight λ of time in the spatio-temporal distance: as given, chosen from a list, or computed to six digits.
