@@ -84,7 +84,7 @@ def test_two_pairs_by_hand() -> None:
     assert np.allclose([row[0] for row in paths[0]], 0.0005) and np.allclose([row[0] for row in paths[2]], 0.1005)
     assert [row[2] for row in paths[0]] == [10, 70, 130, 190, 250]
     assert [row[2] for row in paths[2]] == [4020, 4080, 4140, 4200, 4260]
-    assert release.facts["mean_box_s"] == 30.0 and abs(release.facts["mean_box_side_m"] - 55.66) < 0.1
+    assert release.facts == {"mean_box_s": 30.0, "mean_box_side_m": 60.0}  # 55.66 m: an exact size would reveal ends
 
 
 def test_weights_say_whether_space_or_time_counts() -> None:

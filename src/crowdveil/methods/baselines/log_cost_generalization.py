@@ -144,14 +144,14 @@ def _made(data: Trajectories, x: Floats, y: Floats, t: Floats, offsets: Ints) ->
 
 
 def _facts(groups: list[Group]) -> dict[str, Any]:
-    """Return the mean size of boxes over all published points."""
+    """Return the mean size of boxes over all published points, to one digit: of few boxes an exact size would reveal ends."""
     if not groups:
         return {}
     sides = np.concatenate([group.sides for group in groups], axis=1)
     copies = np.repeat([len(group.members) for group in groups], [group.sides.shape[1] for group in groups])
     meters, seconds = (sides[1] - sides[0] + sides[3] - sides[2]) / 2, sides[5] - sides[4]
     means = {"mean_box_side_m": meters, "mean_box_s": seconds}
-    return {name: float(f"{np.average(lengths, weights=copies):.4g}") for name, lengths in means.items()}
+    return {name: float(f"{np.average(lengths, weights=copies):.1g}") for name, lengths in means.items()}
 
 
 class Group(NamedTuple):
