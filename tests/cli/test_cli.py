@@ -133,6 +133,9 @@ def test_flows_command(crowdveil: Any, tmp_path: Path) -> None:
     code, shown, _ = crowdveil("flows", tmp_path / "trips.csv", "-o", tmp_path / "flows.csv")
     assert code == 0 and "2 flows, 3 trips" in shown
     assert (tmp_path / "flows.csv").read_text() == "origin,destination,volume\na,b,2\nb,a,1\n"
+    for verb in ("flows", "trips"):  # refused before the input is opened
+        code, _, said = crowdveil(verb, tmp_path / "none.csv", "-o", tmp_path / "flows.csv")
+        assert code == 2 and "the file exists" in said
 
 
 def test_hierarchy_command(crowdveil: Any, tmp_path: Path) -> None:

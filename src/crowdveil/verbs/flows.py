@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crowdveil.io.atomic import check_file
 from crowdveil.io.tables import check_ending, write_flows
 from crowdveil.model.flows import Flows
 from crowdveil.reading import FlowReading, read
@@ -13,6 +14,7 @@ from crowdveil.verbs.base import FLOWS, InputFile, Outcome, Output, Task, Verb, 
 def _run(task: Task) -> Outcome:
     target = Path(str(task.output))
     check_ending(target, ".omx")
+    check_file(target.absolute(), overwrite=task.overwrite)
     task.stage("grouping")
     flows: Flows = read(Flows, task.files["data"], FlowReading.checked(task.of(FlowReading)), task.notes)
     write_flows(flows, target, overwrite=task.overwrite)
