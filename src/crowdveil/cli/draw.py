@@ -12,7 +12,7 @@ import click
 
 from crowdveil.cli.console import show_if_compiling, show_notes
 from crowdveil.cli.options import MAIN, GroupedCommand, options_of
-from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options
+from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options, without_server
 from crowdveil.compat.mobidatalab.runfiles import task_of
 from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import Option, ParameterError, as_command_line, render
@@ -211,6 +211,10 @@ def perform(verb: Verb, task: Task, server: RemoteTarget | None, *, as_json: boo
     for option in task.values:
         if not any(option in model.model_fields for model in models):
             raise no_such_parameter(option, [name for model in verb.options(task.name) for name in model.model_fields])
+    if (
+        server is None and task.values.get("source") is not None
+    ):  # of a run file, too: nothing here would audit the result
+        raise without_server("source")
     if server is not None:
         outcome = send(server, verb, task, as_json=as_json)
         if outcome is None:

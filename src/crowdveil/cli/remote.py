@@ -62,10 +62,14 @@ def remote_target(values: dict[str, Any]) -> RemoteTarget | None:
     url, detach = values.pop("server", None), values.pop("detach", False)
     if url:
         return RemoteTarget(remote(url), bool(detach))
-    for option, value in (("detach", detach), ("source", values.get("source"))):
-        if value:
-            raise ParameterError(Option(option), Text("Expected a server, got none. Name one with {server}."))
+    if detach:
+        raise without_server("detach")
     return None
+
+
+def without_server(option: str) -> ParameterError:
+    """Return the error for an option that needs a server."""
+    return ParameterError(Option(option), Text("Expected a server, got none. Name one with {server}."))
 
 
 def send(target: RemoteTarget, verb: Verb, task: Task, *, as_json: bool = False) -> Outcome | None:
