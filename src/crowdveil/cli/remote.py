@@ -124,13 +124,13 @@ def _sent(verb: Verb, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
     roles = {file.role: file for file in verb.files(task.name)}
     for option in task.values:
         if option not in fields:
-            raise ParameterError(
-                Option(option), "this option is for runs on this machine. Omit it, or run without a server."
-            )
+            raise _only_here(option)
     files: dict[str, Any] = {}
     for role, value in task.files.items():
+        if not roles[role].sent:
+            raise _only_here(role)
         several = list(value) if isinstance(value, tuple) else [value]
-        if not roles[role].sent or len(several) > 1:
+        if len(several) > 1:
             raise ParameterError(
                 Option(role),
                 "Expected one file of each kind for a server, got several. Give one, or run without a server.",
@@ -138,13 +138,20 @@ def _sent(verb: Verb, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
         files[role] = several[0]
     values = dict(task.values)
     for option in verb.fields(task.name).keys() & values.keys() - roles.keys():
-        path = str(values[option]).removeprefix(VORONOI) if is_voronoi(values[option]) else values[option]
+        voronoi = is_voronoi(values[option])
+        path = values[option].removeprefix(VORONOI) if voronoi else values[option]
         if isinstance(path, str | Path) and Path(path).is_file():
             files[option] = path
-            values[option] = VORONOI
-            if path == task.values[option]:
+            if voronoi:
+                values[option] = VORONOI
+            else:
                 del values[option]
     return values, files
+
+
+def _only_here(option: str) -> ParameterError:
+    """Return the error for an option that servers do not accept."""
+    return ParameterError(Option(option), "this option is for runs on this machine. Omit it, or run without a server.")
 
 
 def _check_targets(verb: Verb, task: Task) -> None:
