@@ -161,6 +161,34 @@ def test_synth_commands(crowdveil: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert crowdveil("anonymize", "suppression", trips, "--zones", zones, "--step", "all", "--k", 2, "-o", out)[0] == 0
     assert crowdveil("anonymize", "simple-generalization", drives, "-o", tmp_path / "out2")[0] == 0
+    for command in (
+        ("synth", "trips", 200, *common),
+        ("experiment", "flows", "nyc"),
+    ):  # nothing is written unless all can be
+        code, _, said = crowdveil(*command, "--zones-out", zones, "-o", tmp_path / "more.parquet")
+        assert code == 2 and "zones.geojson: the file exists" in said and not (tmp_path / "more.parquet").exists()
+    code, _, said = crowdveil("experiment", "flows", "nyc", "--seed", -1, "-o", tmp_path / "more.parquet")
+    assert code == 2 and "x>=0" in said
+
+
+def test_a_run_file_with_a_source_needs_a_server(crowdveil: Any, points: Path, tmp_path: Path) -> None:
+    """The ledger of a source is on the server: without one, the release would not be audited."""
+    run = {
+        "method": "suppression",
+        "input": "trips.csv",
+        "output": str(tmp_path / "out"),
+        "parameters": {"source": "buses"},
+    }
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    (tmp_path / "map.json").write_text(json.dumps(run | {"method": "quadtree-heatmap", "input": str(points)}))
+    for verb, file in (("anonymize", "run.json"), ("analyze", "map.json")):
+        code, _, said = crowdveil(verb, "-f", tmp_path / file)
+        assert code == 2 and "--source: Expected a server" in said and not (tmp_path / "out").exists()
+
+
+def test_defaults_of_zero_are_shown(crowdveil: Any) -> None:
+    shown = " ".join(crowdveil("compare", "--help")[1].split())
+    assert "[at least 0; default 0]" in shown and "default False" not in shown
 
 
 def test_movers_on_a_network_of_ones_own(crowdveil: Any, tmp_path: Path) -> None:
