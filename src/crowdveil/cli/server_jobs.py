@@ -12,8 +12,8 @@ from crowdveil.cli.remote import fetched, put_file, put_folder
 from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import new_file
-from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.server.client import LOCAL_SERVER, Remote, remote
+from crowdveil.verbs.table import VERBS
 
 _server_option = click.option(
     "--server", envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
@@ -57,10 +57,10 @@ def get(client: Remote, task: str, output: Path, *, overwrite: bool) -> None:
     """Wait for a job, and write its result."""
 
     def put(job: dict[str, Any], result: Path) -> None:
-        if job["kind"] == "anonymize":
-            put_folder(result, output, overwrite=overwrite, mark_file=MANIFEST_FILE)
-        elif job["result"]["name"].endswith(".zip") and output.suffix != ".zip":
-            put_folder(result, output, overwrite=overwrite, mark_file="")
+        made = VERBS[job["kind"]].output(job["name"])
+        if made.form is None or (job["result"]["name"].endswith(".zip") and output.suffix != ".zip"):
+            # A folder without a mark has a table and a picture of it.
+            put_folder(result, output, overwrite=overwrite, mark_file=made.mark or f"{made.stem}.png")
         else:
             put_file(result, output, overwrite=overwrite)
 
@@ -69,7 +69,7 @@ def get(client: Remote, task: str, output: Path, *, overwrite: bool) -> None:
         stage("fetching")
         fetched(client, job, put, progress)
     show_sentences(job["summary"]["notes"])
-    click.echo(f"{output}: {'verified and written' if job['kind'] == 'anonymize' else 'written'}")
+    click.echo(f"{output}: {VERBS[job['kind']].output(job['name']).note}")
     click.echo("\n".join(job["summary"]["lines"]))
 
 
