@@ -180,6 +180,8 @@ def test_the_hour_that_was_suppressed_is_the_rest_of_the_day(two: tuple[Path, Pa
 def test_one_release_is_not_enough(two: tuple[Path, Path, Path]) -> None:
     with pytest.raises(InputError):
         crowdveil.attack("releases", two[0])
+    with pytest.raises(crowdveil.errors.ParameterError, match="zones: Expected the original with this option"):
+        crowdveil.attack("releases", two[0], two[1], zones="zones.csv")
     with pytest.raises(crowdveil.errors.ParameterError, match="have no pairing"):
         crowdveil.attack("releases", two[0], two[1], pairing="pairing.csv")
     with pytest.raises(crowdveil.errors.ParameterError):

@@ -186,6 +186,13 @@ def test_a_run_file_with_a_source_needs_a_server(crowdveil: Any, points: Path, t
         assert code == 2 and "--source: Expected a server" in said and not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("line", [("flows",), ("describe",), ("attack", "releases")])
+def test_input_options_without_effect_are_not_shown(crowdveil: Any, line: tuple[str, ...]) -> None:
+    shown = crowdveil(*line, "--help")[1]
+    assert "--zones " in shown and "--min-tiles-of " not in shown and "--partition " not in shown
+    assert ("--hierarchy " in shown) == (line == ("describe",))
+
+
 def test_defaults_of_zero_are_shown(crowdveil: Any) -> None:
     shown = " ".join(crowdveil("compare", "--help")[1].split())
     assert "[at least 0; default 0]" in shown and "default False" not in shown

@@ -42,6 +42,7 @@ from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 from crowdveil.verbs.base import (
     FLOWS,
+    OF_METHODS,
     PACKED,
     TABLES,
     InputFile,
@@ -95,6 +96,10 @@ def attack(
         raise ParameterError(Option("pairing"), "releases of flows have no pairing. Leave it out.")
     if takes is PublishedReleases:
         reading, parameters = split_options(options, FlowReading)
+        if reading and original is None:
+            raise ParameterError(
+                Option(next(iter(reading))), Text("Expected the original with this option, got none. Add {original}.")
+            )
     elif takes is FlowRelease:
         if release is not None or pairing is not None:
             raise ParameterError("release", "an attack on flows reads a single release. Give its folder as the input.")
@@ -338,7 +343,7 @@ VERB = Verb(
         "File to write: .json, .csv or .parquet. For trajectories, tables have a row for each person.",
         form=TableForm, json=True, stem="attack",
     ),
-    hidden=lambda name: frozenset(("zones", "zone_id")) if _takes(name) in _TRAJECTORIES else frozenset(),
+    hidden=lambda name: frozenset(("zones", "zone_id")) if _takes(name) in _TRAJECTORIES else OF_METHODS,
     about=_about,
     help=_help,
     example={"tile_m": 500},

@@ -34,6 +34,8 @@ FORMATS = {"pq": "parquet", "json": "geojson"}
 """Formats of endings of file names that are not formats themselves."""
 ALL_FILES = "all"
 """The format of a result that is a folder."""
+OF_METHODS = frozenset(("hierarchy", "partition", "min_tiles_of"))
+"""Input options of flows for methods, which do not change the flows."""
 
 
 class PlainReading(TrajectoryReading):

@@ -8,7 +8,7 @@ from crowdveil.io.atomic import check_file
 from crowdveil.io.tables import check_ending, write_flows
 from crowdveil.model.flows import Flows
 from crowdveil.reading import FlowReading, read
-from crowdveil.verbs.base import FLOWS, InputFile, Outcome, Output, Task, Verb, with_examples
+from crowdveil.verbs.base import FLOWS, OF_METHODS, InputFile, Outcome, Output, Task, Verb, with_examples
 
 
 def _run(task: Task) -> Outcome:
@@ -30,6 +30,7 @@ VERB = Verb(
     options=lambda name: (FlowReading,),
     files=lambda name: (InputFile("data", FLOWS, "TRIPS_OR_FLOWS"),),
     output=lambda name: Output("File to write: .csv, .parquet or .omx.", required=True),
+    hidden=lambda name: OF_METHODS,
     help=lambda name: with_examples(
         "Turn trips into OD flows by time step, or convert flows to another format. Nothing is anonymized.",
         "flows",
