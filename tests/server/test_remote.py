@@ -244,6 +244,17 @@ def test_detached_and_fetched_later(there: Path, tmp_path: Path, on_server: Runn
     assert command("server", "jobs", "../jobs", *at).sentence.startswith("crowdveil: task: Expected the id of a job")
 
 
+def test_the_folder_of_a_release_is_sent_as_a_partition(
+    releases: Path, tmp_path: Path, on_server: Running, command: Command
+) -> None:
+    line = ["anonymize", "fixed", releases / "trips.csv", "--zones", releases / "zones.geojson", "--no-report", "--no-attack",
+            "--partition", releases / "flows", "-k", "3", "--format", "csv"]  # fmt: skip
+    for more in (["-o", tmp_path / "here"], ["-o", tmp_path / "there", "--server", on_server.url]):
+        ran = command(*line, *more)
+        assert ran.code == 0, ran.err
+    assert (tmp_path / "here" / "flows.csv").read_bytes() == (tmp_path / "there" / "flows.csv").read_bytes()
+
+
 def test_a_fetched_folder_replaces_only_one_of_its_kind(
     there: Path, tmp_path: Path, on_server: Running, command: Command
 ) -> None:

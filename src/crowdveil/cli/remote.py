@@ -25,7 +25,7 @@ from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.io.zones import VORONOI, is_voronoi
 from crowdveil.run import releases
 from crowdveil.server.client import Remote, remote, with_paths
-from crowdveil.verbs.base import ALL_FILES, Outcome, SourceOptions, Task, Verb
+from crowdveil.verbs.base import ALL_FILES, PACKED, Outcome, SourceOptions, Task, Verb
 
 LARGEST = 1 << 50
 """Practically no limit for the size of a result; the server has one."""
@@ -136,11 +136,13 @@ def _sent(verb: Verb, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
                 "Expected one file of each kind for a server, got several. Give one, or run without a server.",
             )
         files[role] = several[0]
-    values = dict(task.values)
-    for option in verb.fields(task.name).keys() & values.keys() - roles.keys():
+    values, accepted = dict(task.values), verb.fields(task.name)
+    for option in accepted.keys() & values.keys() - roles.keys():
         voronoi = is_voronoi(values[option])
         path = values[option].removeprefix(VORONOI) if voronoi else values[option]
-        if isinstance(path, str | Path) and Path(path).is_file():
+        if not isinstance(path, str | Path):
+            continue
+        if Path(path).is_file() or (Path(path).is_dir() and set(PACKED) & set(accepted[option])):
             files[option] = path
             if voronoi:
                 values[option] = VORONOI
