@@ -203,7 +203,7 @@ def test_forged_files_of_any_form_end_in_a_sentence(copied: Path, file: str) -> 
 def test_people_that_the_original_does_not_name(made: Path) -> None:
     nameless = cabs().drop_columns(["user_id"])
     assert isinstance(nameless, pa.Table)
-    with pytest.raises(InputError, match="original counts trajectories, but the heat map counts people"):
+    with pytest.raises(InputError, match="counts trajectories in the original, but people in the heat map"):
         crowdveil.verify(made / "map", nameless)
     with pytest.raises(ParameterError, match="a heat map has no pairing"):
         crowdveil.verify(made / "map", cabs(), pairing=nameless)

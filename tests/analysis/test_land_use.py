@@ -96,7 +96,7 @@ def test_groups_are_compared_with_a_known_map(tmp_path: Path) -> None:
     assert found.about()["reference"]["classes"] == ["home", "night", "work"]
     with pytest.raises(InputError, match="no column color for reference"):
         crowdveil.land_use(release, zones=tmp_path / "uses.csv", reference="color")
-    with pytest.raises(InputError, match="column of a file of zones"):
+    with pytest.raises(InputError, match="Expected a file of zones with this column"):
         crowdveil.land_use(release, reference="use")
     with pytest.raises(ParameterError, match="only land-use"):
         crowdveil.topics(release, zones=tmp_path / "uses.csv", reference="use")
@@ -197,6 +197,8 @@ def test_topics_of_nothing_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         crowdveil.topics(as_release(data.at_steps(np.array([0]))))
     with pytest.raises(InputError, match="need time steps"):
         crowdveil.topics(replace(as_release(data), step_s=None), documents="step")
+    with pytest.raises(InputError, match="25,200 seconds"):  # before anything is written
+        crowdveil.topics(replace(as_release(data), step_s=7 * 3600), documents="step")
     monkeypatch.setitem(sys.modules, "sklearn.decomposition", None)
     with pytest.raises(MissingExtraError, match="finding topics"):
         crowdveil.topics(as_release(data))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crowdveil
-from crowdveil.analysis.topic_model import perplexity
+from crowdveil.analysis.topic_model import TopicParams, choose_number, perplexity
 from crowdveil.analysis.topics import match_topics
 from crowdveil.errors import InputError, ParameterError
 from crowdveil.model.flows import Flows
@@ -107,6 +107,15 @@ def test_topics_of_the_original_are_compared_and_empty_ones_left_out() -> None:
     assert len(many) + many.empty == 12 and many.empty > 0 and many.share.min() >= 0.005
     assert many.hours.sum(axis=1) == pytest.approx(np.ones(24))
     assert any(f"{many.empty} of 12 topics" in line and "left out" in line for line in many.lines())
+
+
+def test_documents_without_flows_to_predict_are_refused() -> None:
+    from scipy.sparse import csr_array
+
+    with pytest.raises(InputError, match="more flows to predict"):  # half of the cells are given, all of one part here
+        choose_number(csr_array(np.ones((5, 2))), TopicParams(topics="2-3", seed=2), lambda done, total: None)
+    with pytest.raises(InputError, match="at least 5 documents with trips, got 4"):
+        choose_number(csr_array(np.ones((4, 2))), TopicParams(topics="2-3"), lambda done, total: None)
 
 
 def test_areas_of_a_release_have_no_topics_in_the_original() -> None:

@@ -168,11 +168,21 @@ def test_a_week_without_a_row_counts_and_an_hour_without_any_is_a_gap(tmp_path: 
     assert ",0," not in (tmp_path / "p.csv").read_text() and ",0.0" not in (tmp_path / "p.csv").read_text()
 
 
+def test_steps_longer_than_an_hour_that_are_no_whole_hours_have_their_own_slots() -> None:
+    """Two weeks of steps of 90 minutes: each of the 112 slots occurs twice, and has the mean of its two steps."""
+    t = MONDAY + 5_400 * np.arange(224)
+    release = replace(_flows([(i, 0, 1, 20 + i) for i in range(224)]), t=t, step_s=5_400)
+    found = crowdveil.profiles(release, select="a:b:c")
+    assert found.slots.times.tolist() == [2] * 112
+    assert found.volume[0].tolist() == [20 + i + 56 for i in range(112)]
+    assert found.slots.name(1) == "Monday 01:30" and found.slots.name(16) == "Tuesday 00:00"
+
+
 @pytest.mark.parametrize(
     ("change", "options", "error", "said"),
     [
         ({"step_s": None}, {}, InputError, "need time steps"),
-        ({"step_s": 86400}, {"period": "day"}, InputError, "divide an hour or a day"),
+        ({"step_s": 86400}, {"period": "day"}, InputError, "but not of a whole day"),
         ({"step_s": 7 * 3600}, {}, InputError, "25,200 seconds"),
         ({}, {"select": "a:x"}, ParameterError, "names none"),
         ({}, {"period": "month"}, ParameterError, "period"),

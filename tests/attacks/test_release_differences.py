@@ -187,8 +187,19 @@ def test_the_hour_that_was_suppressed_is_the_rest_of_the_day(two: tuple[Path, Pa
     assert "Expected the folders of two or more" in command("attack", "releases", hours).sentence
 
 
+def test_releases_in_memory_are_compared(two: tuple[Path, Path, Path]) -> None:
+    options: dict[str, Any] = {"method": "suppression", "zones": two[2] / "zones.csv", "k": 5, "report": False}
+    hours, day = (crowdveil.anonymize(two[2] / "trips.parquet", step=step, **options) for step in ("1h", "1d"))
+    for others in (day, [day]):
+        assert crowdveil.attack("releases", hours, others)["releases"].worst == 2
+
+
 def test_one_release_is_not_enough(two: tuple[Path, Path, Path]) -> None:
     with pytest.raises(InputError):
         crowdveil.attack("releases", two[0])
+    with pytest.raises(crowdveil.errors.ParameterError, match="zones: Expected the original with this option"):
+        crowdveil.attack("releases", two[0], two[1], zones="zones.csv")
+    with pytest.raises(crowdveil.errors.ParameterError, match="have no pairing"):
+        crowdveil.attack("releases", two[0], two[1], pairing="pairing.csv")
     with pytest.raises(crowdveil.errors.ParameterError):
         crowdveil.attack("homogeneity", two[0], original="trips.csv")

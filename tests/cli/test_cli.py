@@ -133,6 +133,9 @@ def test_flows_command(crowdveil: Any, tmp_path: Path) -> None:
     code, shown, _ = crowdveil("flows", tmp_path / "trips.csv", "-o", tmp_path / "flows.csv")
     assert code == 0 and "2 flows, 3 trips" in shown
     assert (tmp_path / "flows.csv").read_text() == "origin,destination,volume\na,b,2\nb,a,1\n"
+    for verb in ("flows", "trips"):  # refused before the input is opened
+        code, _, said = crowdveil(verb, tmp_path / "none.csv", "-o", tmp_path / "flows.csv")
+        assert code == 2 and "the file exists" in said
 
 
 def test_hierarchy_command(crowdveil: Any, tmp_path: Path) -> None:
@@ -158,6 +161,41 @@ def test_synth_commands(crowdveil: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert crowdveil("anonymize", "suppression", trips, "--zones", zones, "--step", "all", "--k", 2, "-o", out)[0] == 0
     assert crowdveil("anonymize", "simple-generalization", drives, "-o", tmp_path / "out2")[0] == 0
+    for command in (
+        ("synth", "trips", 200, *common),
+        ("experiment", "flows", "nyc"),
+    ):  # nothing is written unless all can be
+        code, _, said = crowdveil(*command, "--zones-out", zones, "-o", tmp_path / "more.parquet")
+        assert code == 2 and "zones.geojson: the file exists" in said and not (tmp_path / "more.parquet").exists()
+    code, _, said = crowdveil("experiment", "flows", "nyc", "--seed", -1, "-o", tmp_path / "more.parquet")
+    assert code == 2 and "x>=0" in said
+
+
+def test_a_run_file_with_a_source_needs_a_server(crowdveil: Any, points: Path, tmp_path: Path) -> None:
+    """The ledger of a source is on the server: without one, the release would not be audited."""
+    run = {
+        "method": "suppression",
+        "input": "trips.csv",
+        "output": str(tmp_path / "out"),
+        "parameters": {"source": "buses"},
+    }
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    (tmp_path / "map.json").write_text(json.dumps(run | {"method": "quadtree-heatmap", "input": str(points)}))
+    for verb, file in (("anonymize", "run.json"), ("analyze", "map.json")):
+        code, _, said = crowdveil(verb, "-f", tmp_path / file)
+        assert code == 2 and "--source: Expected a server" in said and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("line", [("flows",), ("describe",), ("attack", "releases")])
+def test_input_options_without_effect_are_not_shown(crowdveil: Any, line: tuple[str, ...]) -> None:
+    shown = crowdveil(*line, "--help")[1]
+    assert "--zones " in shown and "--min-tiles-of " not in shown and "--partition " not in shown
+    assert ("--hierarchy " in shown) == (line == ("describe",))
+
+
+def test_defaults_of_zero_are_shown(crowdveil: Any) -> None:
+    shown = " ".join(crowdveil("compare", "--help")[1].split())
+    assert "[at least 0; default 0]" in shown and "default False" not in shown
 
 
 def test_movers_on_a_network_of_ones_own(crowdveil: Any, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
@@ -97,6 +98,12 @@ def test_in_memory_it_is_the_same_and_needs_no_pairing(made: Path) -> None:
     here = crowdveil.measure(data, result.release, ["rmse", "RL", "U"])
     there = crowdveil.measure("cabs.csv", "out", ["rmse", "RL", "U"], pairing="kept.csv")
     assert [float(s.pooled) for s in here.scores] == pytest.approx([float(s.pooled) for s in there.scores])
+    kept = pacsv.read_csv("kept.csv")
+    pacsv.write_csv(
+        kept.set_column(1, kept.column_names[1], kept[1].take(np.roll(np.arange(len(kept)), 1))), "other.csv"
+    )
+    others = [crowdveil.measure(data, release, ["rmse"], pairing="other.csv") for release in (result.release, "out")]
+    assert others[0]["rmse"].pooled == others[1]["rmse"].pooled > here["rmse"].pooled  # a given pairing is used
 
 
 def test_the_files_of_the_peer_work_with_its_ids_if_asked(command: Any, made: Path) -> None:

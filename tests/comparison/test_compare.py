@@ -211,6 +211,11 @@ def test_what_is_wrong_is_reported(flows: Flows, arguments: list[str], options: 
         crowdveil.compare(flows, arguments, **options)
 
 
+def test_a_comparison_needs_an_input() -> None:
+    with pytest.raises(CrowdveilError, match="at least one input, got none"):
+        crowdveil.compare([], ["joint"])
+
+
 def _dense(original: Flows, release: Any, step: int) -> tuple[Any, Any]:
     """The reconstruction and the original of a step by their definition."""
     n, areas = len(original.zones), release.areas

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import crowdveil
 from crowdveil.comparison import description
-from crowdveil.comparison.description import areas_of_size, describe_flows
+from crowdveil.comparison.description import Coarser, Description, areas_of_size, describe_flows
 from crowdveil.errors import ParameterError
 from crowdveil.experiments.profiles import PROFILES, make_profile
 from crowdveil.io.flows import with_tree
@@ -72,6 +72,13 @@ def test_joined_steps_and_tiles_are_counted_as_one() -> None:
     assert found["tiles", 4].shares == pytest.approx((share,))
     shares = [found["time steps", n].shares[0] for n in (1, 2)]
     assert shares[0] <= shares[1]
+
+
+def test_the_advice_has_the_share_of_the_table() -> None:
+    flows = make_profile("nyc", np.random.default_rng(2), 1)
+    tried = (Coarser("tiles", 1, (0.2,), True), Coarser("tiles", 2, (0.61,), False), Coarser("tiles", 4, (0.8,), False))
+    lines = Description(flows, (10,), tried).lines()
+    assert lines[-1] == "2 tiles joined have at most 61.0 % of the trips in flows of 10; see --zones."
 
 
 @pytest.mark.parametrize("steps", [1, 3])

@@ -244,6 +244,32 @@ def test_detached_and_fetched_later(there: Path, tmp_path: Path, on_server: Runn
     assert command("server", "jobs", "../jobs", *at).sentence.startswith("crowdveil: task: Expected the id of a job")
 
 
+def test_the_folder_of_a_release_is_sent_as_a_partition(
+    releases: Path, tmp_path: Path, on_server: Running, command: Command
+) -> None:
+    line = ["anonymize", "fixed", releases / "trips.csv", "--zones", releases / "zones.geojson", "--no-report", "--no-attack",
+            "--partition", releases / "flows", "-k", "3", "--format", "csv"]  # fmt: skip
+    for more in (["-o", tmp_path / "here"], ["-o", tmp_path / "there", "--server", on_server.url]):
+        ran = command(*line, *more)
+        assert ran.code == 0, ran.err
+    assert (tmp_path / "here" / "flows.csv").read_bytes() == (tmp_path / "there" / "flows.csv").read_bytes()
+
+
+def test_a_fetched_folder_replaces_only_one_of_its_kind(
+    there: Path, tmp_path: Path, on_server: Running, command: Command
+) -> None:
+    at = ["--server", on_server.url]
+    line = ["analyze", "quadtree-heatmap", there / "cabs.csv", "--min-k", "3", "-o", tmp_path / "x", "--detach", *at]
+    fetch = ["server", "jobs", command(*line).out.strip(), *at, "-o"]
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "own.txt").write_text("mine")
+    assert "so it is not replaced" in command(*fetch, tmp_path / "notes", "--overwrite").sentence
+    assert (tmp_path / "notes" / "own.txt").read_text() == "mine"
+    assert command(*fetch, tmp_path / "map").code == 0 and (tmp_path / "map" / "heatmap.html").is_file()
+    assert command(*fetch, tmp_path / "map").code == 2
+    assert command(*fetch, tmp_path / "map", "--overwrite").code == 0
+
+
 def test_the_documents_commands(
     there: Path, tmp_path: Path, on_server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,22 @@ def test_answers_are_those_found_by_hand() -> None:
     assert own.sid == pytest.approx(3 / 4)
 
 
+def test_times_of_queries_are_in_the_zone_of_the_release(tmp_path: Path) -> None:
+    """The first point is at 00:00 UTC, 09:00 in Tokyo, which the manifest of the release states."""
+    rows = [
+        (name, 2.0 + i / 1e4, 48.0, f"1970-01-01 09:0{minute}:00") for i, name in enumerate("abc") for minute in (0, 5)
+    ]
+    options = {"method": "microaggregation", "k": 3, "attack": False, "report": False}
+    crowdveil.anonymize(_table(rows), tmp_path / "out", tz="Asia/Tokyo", **options)
+    local = pa.table({"lon": [2.0], "lat": [48.0], "radius_m": [100.0],
+                      "start": ["1970-01-01 09:00:00"], "end": ["1970-01-01 09:01:00"]})  # fmt: skip
+    found = crowdveil.measure_queries(_table(rows), tmp_path / "out", local)
+    assert found.sometime.tolist() == [3]
+    assert crowdveil.measure_queries(_table(rows), tmp_path / "out", local, tz="UTC").sometime.tolist() == [3]
+    read = crowdveil.read_trajectories(_table(rows), tz="Asia/Tokyo")
+    assert crowdveil.measure_queries(read, tmp_path / "out", local).sometime.tolist() == [3]
+
+
 def test_bad_queries_are_refused() -> None:
     for rows, match in (([(2.0, 48.0, -1, 0, 1)], "no usable circle"), ([(2.0, 48.0, 1, 9, 1)], "no usable circle")):
         with pytest.raises(InputError, match=match):

@@ -13,7 +13,7 @@ from crowdveil.errors import InputError, Option, Text
 from crowdveil.io.times import time_column
 from crowdveil.model.arrays import Floats, Ints
 from crowdveil.model.release import FlowRelease
-from crowdveil.model.time_axis import DAY_S, HOUR_S, Clock, TimeAxis, hour_of_week
+from crowdveil.model.time_axis import DAY_S, HOUR_S, WEEK_S, TimeAxis
 
 Period = Literal["week", "day"]
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -58,23 +58,25 @@ class Slots:
         if DAY_S % slot_s or slot_s % first.step_s or (period == "day" and slot_s == DAY_S):
             raise InputError(
                 Text(
-                    "hours of a {period} need time steps that divide an hour or a {circle}, but those of the release "
-                    "have {seconds:,} seconds. Make one with {step}.",
+                    "hours of a {period} need time steps that divide an hour, or longer ones that divide a day{but}, got "
+                    "{seconds:,} seconds. Make a release with {step}.",
                     period=period,
-                    circle="day" if period == "day" else "week",
+                    but=" (but not of a whole day)" if period == "day" else "",
                     seconds=first.step_s,
                     step=Option("step", "1h"),
                 )
             )
         t = np.concatenate([r.step_starts for r in releases])
-        count = (DAY_S if period == "day" else 7 * DAY_S) // slot_s
+        count = (DAY_S if period == "day" else WEEK_S) // slot_s
         empty = cls(period, slot_s, first.tz, np.zeros(count, np.int64))
         occurred = empty.of_times(_all_slots(t, slot_s, first.tz))
         return cls(period, slot_s, first.tz, np.bincount(occurred, minlength=count))
 
     def of_times(self, t: Ints) -> Ints:
         """Return the slot of each time (UTC)."""
-        slots: Ints = hour_of_week(Clock(self.tz).to_wall(t)) // (self.slot_s // HOUR_S) % len(self)
+        week = TimeAxis(WEEK_S, self.tz)
+        wall = week.clock.to_wall(t)
+        slots: Ints = (wall - week.local_starts(week.number(wall))) // self.slot_s % len(self)
         return slots
 
     def groups(self, release: FlowRelease) -> Groups:
@@ -84,7 +86,7 @@ class Slots:
     @property
     def weeks(self) -> float:
         """Weeks between the first and the last time step."""
-        return float(self.times.sum() * self.slot_s / (7 * DAY_S))
+        return float(self.times.sum() * self.slot_s / WEEK_S)
 
     @property
     def hour(self) -> Floats:

@@ -141,7 +141,7 @@ def verify_heat_map(path: Path, original: Trajectories | None = None) -> tuple[S
     if original is not None and original.k_unit != written.counts:
         raise InputError(
             Text(
-                "the original counts {k_unit}, but the heat map counts {counts}. Give the same {user} as for the map.",
+                "k counts {k_unit} in the original, but {counts} in the heat map. Give the same {user} as for the map.",
                 k_unit=original.k_unit,
                 counts=written.counts,
             )

@@ -123,7 +123,7 @@ class ReferenceMap:
     Attributes
     ----------
     classes, groups
-        Names of the classes in the order of the alphabet, and numbers of the groups from 1.
+        Names of the classes in alphabetical order, and numbers of the groups from 1.
     counts
         Zones of each class (row) in each group (column).
     agreement

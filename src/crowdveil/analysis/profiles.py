@@ -335,8 +335,7 @@ def _ends(zones: Zones, word: str) -> list[tuple[int, int]]:
             return [pair]
     raise ParameterError(
         Option("select"),
-        f"Expected ids of zones such as 74, or two with a colon such as 74:75, but {word!r} names none; the first "
-        f"zones are {', '.join(map(str, zones.ids[:5]))}.",
+        f"Expected ids of zones such as 74, or two with a colon such as 74:75, but {word!r} names none. Check the ids.",
     )
 
 

@@ -150,8 +150,8 @@ def open_for_study(
 
 def _own_tiles(written: WrittenRelease) -> Zones:
     """Return the tiles of a release; with outlines only if each tile is also an area."""
-    names, alone = written.tile_names, {f["properties"]["tiles"][0]: f for f in written.features
-                                        if len(f["properties"]["tiles"]) == 1}  # fmt: skip
+    names, tiles = written.tile_names, [(feature["properties"]["tiles"], feature) for feature in written.features]
+    alone = {of_area[0]: feature for of_area, feature in tiles if len(of_area) == 1}
     outlines = read_outlines([alone[name] for name in names]) if len(alone) == len(names) else np.zeros(0, dtype=object)
     if not len(outlines) or np.any(shapely.is_missing(outlines)):
         return Zones.from_ids(names)
@@ -197,7 +197,7 @@ def _reference(zones: Zones, reading: StudyReading, notes: ReadNotes) -> Labels 
     if source is None or Tiling.of(source) is not None:
         raise InputError(
             Option("reference"),
-            Text("it names a column of a file of zones. Give the file, not a grid, with {zones} or {to_zones}."),
+            Text("Expected a file of zones with this column, got none. Give it with {zones} or {to_zones}."),
         )
     return read_tile_labels(source, reading.reference, zones, zone_id=zone_id, notes=notes)
 
@@ -246,7 +246,7 @@ def _tiles_in(areas: Areas, targets: Zones) -> Shares | None:
 
 def _shares(
     release: OpenedRelease, targets: Zones | None, tiles: Shares | None, weight: Floats | None
-) -> tuple[Shares, int]:  # fmt: skip
+) -> tuple[Shares, int]:
     """Return the shares of areas in zones, and the number of areas without weight."""
     areas = release.release.areas
     if targets is None:

@@ -36,7 +36,7 @@ from crowdveil.analysis.estimates import Groups, estimate_chunks, estimates
 from crowdveil.analysis.study import Study, StudySide
 from crowdveil.engine.progress import Progress
 from crowdveil.errors import InputError, Option, Text, import_extra
-from crowdveil.model.arrays import Floats, Ints, Labels, Mask
+from crowdveil.model.arrays import Floats, Ints, Labels, Mask, row_slices
 from crowdveil.model.tabular import Tabular, align_rows
 from crowdveil.params import Params
 from crowdveil.solve.od.overlaps import Shares
@@ -113,14 +113,9 @@ class WordCounts(NamedTuple):
 def count_words(study: Study, params: TopicParams, progress: Progress) -> WordCounts:
     """Count the trips of the release by document and flow; with the original, over the largest flows of both."""
     release = study.released.release
-    slots = None if params.documents == "step" else Slots.of([release], params.documents)
-    if slots is None and release.step_s is None:
-        raise InputError(
-            Text(
-                "topics need time steps, but the release has none. Make a release with times and {step}.",
-                step=Option("step", "1h"),
-            )
-        )
+    # Time steps need hours, too, since the summary and the plot have the peak hour of each topic.
+    hours = Slots.of([release], "week" if params.documents == "step" else params.documents)
+    slots = None if params.documents == "step" else hours
     side, names, places = _places(study, params)
     keys = _largest(side, params.most_flows)
     if study.original is not None:
@@ -240,11 +235,19 @@ def choose_number(counts: Any, params: TopicParams, progress: Progress) -> Topic
     documents = counts.shape[0]
     if documents < params.folds:
         raise InputError(
-            f"Expected at least {params.folds} documents with trips, got {documents:,}. Give a longer release or fewer folds."
+            Text(
+                "Expected at least {least} documents with trips, got {documents:,}. Give a longer release, or fewer {folds}.",
+                least=params.folds,
+                documents=documents,
+            )
         )
     rng = np.random.default_rng(params.seed)
     part = rng.permutation(np.arange(documents) % params.folds)
     known = rng.random(counts.nnz) < 0.5
+    if not np.bincount(part[row_slices(counts.indptr)[~known]], minlength=params.folds).all():
+        raise InputError(
+            Text("Expected more flows to predict in each part of the hours. Give a longer release, or fewer {folds}.")
+        )
     perplexities = np.zeros((len(params.numbers), params.folds))
     for i, number in enumerate(params.numbers):
         for fold in range(params.folds):

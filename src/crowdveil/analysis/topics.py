@@ -6,6 +6,7 @@ Latent Dirichlet Allocation treats each hour as a document and each pair of zone
 topics, each a mixture of flows, such that every hour is a mixture of few topics: commuting to work, commuting home, night.
 Topics with less than 0.5 % of the trips are left out with a note: more topics were requested than the data have. With
 a range such as `--topics 2-8`, the number is chosen by held-out perplexity.
+
 `hours` are the shares of the topics in each hour, `flows` the shares of the flows in each topic. Topics are numbered by their
 trips, the largest first.
 

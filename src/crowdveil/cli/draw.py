@@ -12,7 +12,7 @@ import click
 
 from crowdveil.cli.console import show_if_compiling, show_notes
 from crowdveil.cli.options import MAIN, GroupedCommand, options_of
-from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options
+from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options, without_server
 from crowdveil.compat.mobidatalab.runfiles import task_of
 from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import Option, ParameterError, as_command_line, render
@@ -33,7 +33,7 @@ RUN = ("attack", "seed", "ledger", "keep_unchanged", "independent", "engine", "m
        "source")  # fmt: skip
 _RUN_FILE = click.Option(["-f", "--file", "run_file"], metavar="FILE",
                          help="A run file: TOML or JSON, mdl-anonymizer's JSON too.")  # fmt: skip
-_OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace what exists.")
+_OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace the output if it exists.")
 
 
 def draw(verb: Verb) -> click.Command:
@@ -88,9 +88,7 @@ class VerbGroup(click.Group):
             _call(self.verb, None, values)
         elif values.get("run_file") is not None:
             raise click.UsageError("Expected a name or a run file with -f, got both.")
-        elif any(values.values()) and any(
-            ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE for name in values
-        ):
+        elif any(ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE for name in values):
             raise click.UsageError(f"Give options after {ctx.invoked_subcommand}, not before it.", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -169,9 +167,9 @@ def _call(verb: Verb, name: str | None, values: dict[str, Any]) -> None:
     }
     files = {role: values.pop(role) for role in roles & values.keys()}
     if run_file is not None:
-        if roles & files.keys() - {"pairing"}:
+        if files.keys() - {"pairing"}:
             raise ParameterError("Expected an input or a run file with -f, got both. Leave one out.")
-        task = read_run_file(verb, Path(run_file))
+        task = task_of(verb, Path(run_file), load(Path(run_file)))
         values, files = task.values | values, task.files | files
         name, output, overwrite = task.name, output or task.output, overwrite or task.overwrite
     notes = ReadNotes()
@@ -181,11 +179,6 @@ def _call(verb: Verb, name: str | None, values: dict[str, Any]) -> None:
     task = Task(str(name), values, files, output, plot, bool(overwrite), notes=notes)
     _need(verb, task.name, files, output)
     perform(verb, task, server, as_json=as_json)
-
-
-def read_run_file(verb: Verb, path: Path) -> Task:
-    """Return the task of a run file, ours or mdl-anonymizer's."""
-    return task_of(verb, path, load(path))
 
 
 def _need(verb: Verb, name: str, files: dict[str, Any], output: Any) -> None:
@@ -211,6 +204,10 @@ def perform(verb: Verb, task: Task, server: RemoteTarget | None, *, as_json: boo
     for option in task.values:
         if not any(option in model.model_fields for model in models):
             raise no_such_parameter(option, [name for model in verb.options(task.name) for name in model.model_fields])
+    if (
+        server is None and task.values.get("source") is not None
+    ):  # of a run file, too: nothing here would audit the result
+        raise without_server("source")
     if server is not None:
         outcome = send(server, verb, task, as_json=as_json)
         if outcome is None:

@@ -30,7 +30,7 @@ from crowdveil.experiments.zone_edits import (
     split_trips,
     split_zones,
 )
-from crowdveil.io.atomic import check_file, new_file
+from crowdveil.io.atomic import check_file, new_file, new_files
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture, write_flows, write_table
@@ -43,7 +43,8 @@ from crowdveil.verbs.compare import OPTIONS, compared
 from crowdveil.verbs.queries import measure_queries
 
 _SHARES = ",".join(map(str, SHARES))
-_SEED = click.Option(["--seed"], default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
+_SEED = click.Option(["--seed"], type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+                     help="The same seed gives the same bytes.")  # fmt: skip
 _TABLE = click.Option(["-o", "--output"], required=True, metavar="FILE", help="File to write: .parquet or .csv.")
 _OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace files that exist.")
 _SHARED: list[click.Parameter] = [
@@ -96,7 +97,8 @@ def crop(zones: str, bbox: str | None, keep: int | None, side: Any, **values: An
 @command.command(params=[*_SHARED])
 @click.option("--shares", default=_SHARES, show_default=True, metavar="S,S,...",
               help="Share of a zone's trips in each of its parts; there are as many parts as shares.")  # fmt: skip
-@click.option("--seed", default=0, show_default=True, metavar="N", help="Seed of the random parts of trips.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+              help="Seed of the random parts of trips.")  # fmt: skip
 def split(zones: str, shares: str, seed: int, **values: Any) -> None:
     """Split each zone into parts of equal area, and draw at random where in them each trip begins and ends.
 
@@ -194,6 +196,8 @@ def movers(
 )
 def flows(profile: str, matrices: int, seed: int, zones_out: str | None, output: str, overwrite: bool) -> None:
     """Make OD matrices that look like one of the data sets in the literature (tiles, flows, volume, share above 10)."""
+    for path in filter(None, (output, zones_out)):
+        check_file(Path(path).absolute(), overwrite=overwrite)
     data = make_profile(profile, np.random.default_rng(seed), matrices)
     write_flows(data, output, overwrite=overwrite)
     if zones_out:
@@ -263,9 +267,9 @@ def queries(original: str, release: str, queries: str, output: str | None, overw
     if output is not None:
         check_ending(Path(output))
     notes = ReadNotes()
-    found = measure_queries(original, release, queries, notes=notes, **given(TrajectoryReading, values))
-    if output is not None:
-        with new_file(Path(output), overwrite=overwrite) as file:
+    with new_files(output, overwrite=overwrite) as (file,):
+        found = measure_queries(original, release, queries, notes=notes, **given(TrajectoryReading, values))
+        if file is not None:
             write_table(found.to_arrow(), file)
     show_notes(notes)
     click.echo("\n".join(found.lines()))
@@ -275,7 +279,8 @@ def queries(original: str, release: str, queries: str, output: str | None, overw
 @click.argument("figure", type=click.Choice(sorted(METHODS)))
 @click.argument("data", metavar="INPUT")
 @click.option("--method", metavar="NAME", help="A method with parameters, as in swapmob:max_time_s=60.")
-@click.option("--seed", default=0, show_default=True, metavar="N", help="The same seed gives the same picture.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+              help="The same seed gives the same picture.")  # fmt: skip
 @click.option("-o", "--output", required=True, metavar="FILE", help="Picture to write: .png.")
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 def trajectories(

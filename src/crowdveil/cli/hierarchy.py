@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from crowdveil.cli.console import show_notes
-from crowdveil.io.atomic import new_file
+from crowdveil.io.atomic import new_files
 from crowdveil.io.hierarchy import build_hierarchy, hierarchy_table
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, write_table
@@ -35,12 +35,12 @@ def command(zones: str, kind: str, zone_id: str | None, output: str | None, over
     if output is not None:
         check_ending(Path(output))
     notes = ReadNotes()
-    tiles = read_zones(zones, zone_id=zone_id, notes=notes)
-    tree = build_hierarchy(tiles, kind)
-    show_notes(notes)
-    if output is not None:
-        with new_file(Path(output), overwrite=overwrite) as file:
+    with new_files(output, overwrite=overwrite) as (file,):
+        tiles = read_zones(zones, zone_id=zone_id, notes=notes)
+        tree = build_hierarchy(tiles, kind)
+        if file is not None:
             write_table(hierarchy_table(tree, tiles), file, as_input=True)
+    show_notes(notes)
     click.echo(
         f"{len(tiles):,} tiles, {len(tree.parent):,} nodes, depth {int(tree.depth.max())}{f'; {output}' if output else ''}"
     )

@@ -90,10 +90,10 @@ def _option(row: Row) -> click.Option:
 
 def _default(row: Row) -> str:
     """Return the default in words; "" if there is none to show."""
-    if row.default in (None, False, "", ()):
+    if isinstance(row.default, bool):
+        return "on by default" if row.default else ""
+    if row.default in (None, "", ()):
         return ""
-    if row.default is True:
-        return "on by default"
     if row.kind == "share":
         return f"default {100 * row.default:g}%"
     if isinstance(row.default, list):

@@ -25,7 +25,7 @@ from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.io.zones import VORONOI, is_voronoi
 from crowdveil.run import releases
 from crowdveil.server.client import Remote, remote, with_paths
-from crowdveil.verbs.base import ALL_FILES, Outcome, SourceOptions, Task, Verb
+from crowdveil.verbs.base import ALL_FILES, PACKED, Outcome, SourceOptions, Task, Verb
 
 LARGEST = 1 << 50
 """Practically no limit for the size of a result; the server has one."""
@@ -62,10 +62,14 @@ def remote_target(values: dict[str, Any]) -> RemoteTarget | None:
     url, detach = values.pop("server", None), values.pop("detach", False)
     if url:
         return RemoteTarget(remote(url), bool(detach))
-    for option, value in (("detach", detach), ("source", values.get("source"))):
-        if value:
-            raise ParameterError(Option(option), Text("Expected a server, got none. Name one with {server}."))
+    if detach:
+        raise without_server("detach")
     return None
+
+
+def without_server(option: str) -> ParameterError:
+    """Return the error for an option that needs a server."""
+    return ParameterError(Option(option), Text("Expected a server, got none. Name one with {server}."))
 
 
 def send(target: RemoteTarget, verb: Verb, task: Task, *, as_json: bool = False) -> Outcome | None:
@@ -120,27 +124,36 @@ def _sent(verb: Verb, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
     roles = {file.role: file for file in verb.files(task.name)}
     for option in task.values:
         if option not in fields:
-            raise ParameterError(
-                Option(option), "this option is for runs on this machine. Omit it, or run without a server."
-            )
+            raise _only_here(option)
     files: dict[str, Any] = {}
     for role, value in task.files.items():
+        if not roles[role].sent:
+            raise _only_here(role)
         several = list(value) if isinstance(value, tuple) else [value]
-        if not roles[role].sent or len(several) > 1:
+        if len(several) > 1:
             raise ParameterError(
                 Option(role),
                 "Expected one file of each kind for a server, got several. Give one, or run without a server.",
             )
         files[role] = several[0]
-    values = dict(task.values)
-    for option in verb.fields(task.name).keys() & values.keys() - roles.keys():
-        path = str(values[option]).removeprefix(VORONOI) if is_voronoi(values[option]) else values[option]
-        if isinstance(path, str | Path) and Path(path).is_file():
+    values, accepted = dict(task.values), verb.fields(task.name)
+    for option in accepted.keys() & values.keys() - roles.keys():
+        voronoi = is_voronoi(values[option])
+        path = values[option].removeprefix(VORONOI) if voronoi else values[option]
+        if not isinstance(path, str | Path):
+            continue
+        if Path(path).is_file() or (Path(path).is_dir() and set(PACKED) & set(accepted[option])):
             files[option] = path
-            values[option] = VORONOI
-            if path == task.values[option]:
+            if voronoi:
+                values[option] = VORONOI
+            else:
                 del values[option]
     return values, files
+
+
+def _only_here(option: str) -> ParameterError:
+    """Return the error for an option that servers do not accept."""
+    return ParameterError(Option(option), "this option is for runs on this machine. Omit it, or run without a server.")
 
 
 def _check_targets(verb: Verb, task: Task) -> None:

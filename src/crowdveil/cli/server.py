@@ -127,7 +127,7 @@ def warmup(methods: tuple[str, ...]) -> None:
     """Compile the kernels of all methods, or of those that are named, before the first run.
 
     Each method runs on a small synthetic city, and only its compiled kernels are kept. This takes a few minutes after an
-    installation or an update, and later seconds.
+    installation or an update, and seconds otherwise.
 
     \b
     Examples:

@@ -12,8 +12,8 @@ from crowdveil.cli.remote import fetched, put_file, put_folder
 from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import Option, ParameterError
 from crowdveil.io.atomic import new_file
-from crowdveil.io.written_release import MANIFEST_FILE
 from crowdveil.server.client import LOCAL_SERVER, Remote, remote
+from crowdveil.verbs.table import VERBS
 
 _server_option = click.option(
     "--server", envvar="CROWDVEIL_SERVER", default=LOCAL_SERVER, metavar="URL",
@@ -24,7 +24,7 @@ _server_option = click.option(
 @click.command()
 @click.argument("task", metavar="[ID]", required=False)
 @click.option("-o", "--output", metavar="OUT", help="Wait for the job, and write its result to this folder or file.")
-@click.option("--overwrite", is_flag=True, help="Replace what exists.")
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @click.option("--cancel", is_flag=True, help="Cancel the job, and remove its files.")
 @_server_option
 def jobs(task: str | None, output: str | None, overwrite: bool, cancel: bool, server: str) -> None:
@@ -57,10 +57,10 @@ def get(client: Remote, task: str, output: Path, *, overwrite: bool) -> None:
     """Wait for a job, and write its result."""
 
     def put(job: dict[str, Any], result: Path) -> None:
-        if job["kind"] == "anonymize":
-            put_folder(result, output, overwrite=overwrite, mark_file=MANIFEST_FILE)
-        elif job["result"]["name"].endswith(".zip") and output.suffix != ".zip":
-            put_folder(result, output, overwrite=overwrite, mark_file="")
+        made = VERBS[job["kind"]].output(job["name"])
+        if made.form is None or (job["result"]["name"].endswith(".zip") and output.suffix != ".zip"):
+            # A folder without a mark has a table and a picture of it.
+            put_folder(result, output, overwrite=overwrite, mark_file=made.mark or f"{made.stem}.png")
         else:
             put_file(result, output, overwrite=overwrite)
 
@@ -69,27 +69,26 @@ def get(client: Remote, task: str, output: Path, *, overwrite: bool) -> None:
         stage("fetching")
         fetched(client, job, put, progress)
     show_sentences(job["summary"]["notes"])
-    click.echo(f"{output}: {'verified and written' if job['kind'] == 'anonymize' else 'written'}")
+    click.echo(f"{output}: {VERBS[job['kind']].output(job['name']).note}")
     click.echo("\n".join(job["summary"]["lines"]))
 
 
 def _lines_of(job: dict[str, Any]) -> list[str]:
-    progress, total = job["progress"], job["progress"]["total"]
-    at = f", {progress['stage']}" if job["state"] == "running" else ""
-    far = f", {100 * progress['done'] // total} %" if job["state"] == "running" and total else ""
-    stands = {"awaiting": ", awaiting review", "approved": ", approved", "rejected": ", rejected"}
-    seen = stands.get((job.get("review") or {}).get("state", ""), "")
-    lines = [f"{job['id']}: {job['state']}{at}{far}{seen} ({job['kind']} {job['name']})"]
+    progress, total, review = job["progress"], job["progress"]["total"], job.get("review") or {}
+    running, state = job["state"] == "running", review.get("state", "")
+    stage = f", {progress['stage']}" if running else ""
+    share = f", {100 * progress['done'] // total} %" if running and total else ""
+    reviewed = {"awaiting": ", awaiting review", "approved": ", approved", "rejected": ", rejected"}.get(state, "")
+    lines = [f"{job['id']}: {job['state']}{stage}{share}{reviewed} ({job['kind']} {job['name']})"]
     if job["error"] is not None:
         lines.append(f"  {job['error']['message']}")
-    review = (job.get("review") or {}).get("state", "") if job["state"] == "done" else ""
-    if review == "awaiting":
-        lines.append("  another token must approve it before it can be fetched (crowdveil server review)")
-    elif review == "rejected":
-        lines.append(f"  rejected by {job['review']['by']}: {job['review']['comment'] or 'no comment'}")
-    elif job["state"] == "done":
-        lines.append(f"  fetch it before {job['expires_at']} with crowdveil server jobs {job['id']} -o OUT")
-    return lines
+    if job["state"] != "done":
+        return lines
+    if state == "awaiting":
+        return [*lines, "  another token must approve it before it can be fetched (crowdveil server review)"]
+    if state == "rejected":
+        return [*lines, f"  rejected by {review['by']}: {review['comment'] or 'no comment'}"]
+    return [*lines, f"  fetch it before {job['expires_at']} with crowdveil server jobs {job['id']} -o OUT"]
 
 
 @click.group()
@@ -120,7 +119,7 @@ def list_reviews(server: str) -> None:
 @_server_option
 @click.argument("task", metavar="ID")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File to write: a page, or the manifest.")
-@click.option("--overwrite", is_flag=True, help="Replace what exists.")
+@click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 def fetch_report(task: str, output: str, overwrite: bool, server: str) -> None:
     """Fetch the report of a result that awaits review."""
     target = Path(output)

@@ -8,30 +8,29 @@ from typing import Any
 import click
 
 from crowdveil.engine.progress import progress_bar
-from crowdveil.io.atomic import new_file
+from crowdveil.io.atomic import check_file, new_file
 from crowdveil.io.geojson import write_zones
 from crowdveil.io.tables import check_ending
 from crowdveil.synth.city import City
 from crowdveil.synth.trajectories import write_trajectories
 from crowdveil.synth.trips import write_trips
 
-_SEED = click.Option(["--seed"], default=0, show_default=True, metavar="N", help="The same seed gives the same bytes.")
-_OUTPUT = click.Option(["-o", "--output"], required=True, metavar="FILE", help="File to write: .parquet or .csv.")
-_OVERWRITE = click.Option(["--overwrite"], is_flag=True, help="Replace files that exist.")
 _SHARED = [
     click.Option(["--tiles"], default=2500, show_default=True, metavar="N", help="Number of tiles, of 500 m each."),
     click.Option(["--people"], default=100_000, show_default=True, metavar="N", help="Number of inhabitants."),
     click.Option(["--days"], default=7, show_default=True, metavar="N", help="Number of days."),
     click.Option(["--start"], default="2026-03-02", show_default=True, metavar="DATE", help="First day."),
-    _SEED,
+    click.Option(["--seed"], default=0, show_default=True, metavar="N", help="The same seed gives the same bytes."),
     click.Option(["--zones-out"], metavar="FILE", help="Also write the city's zones, as GeoJSON."),
-    _OUTPUT,
-    _OVERWRITE,
+    click.Option(["-o", "--output"], required=True, metavar="FILE", help="File to write: .parquet or .csv."),
+    click.Option(["--overwrite"], is_flag=True, help="Replace files that exist."),
 ]
 
 
 def _make(write: Any, n: int, what: str, values: dict[str, Any]) -> None:
     check_ending(Path(values["output"]))
+    if values["zones_out"]:
+        check_file(Path(values["zones_out"]).absolute(), overwrite=values["overwrite"])
     city = City.make(values["seed"], values["tiles"], values["people"])
     period = {"days": values["days"], "start": values["start"], "seed": values["seed"]}
     with (

@@ -143,10 +143,11 @@ class Description(TableProperty):
         if best is None:
             return f"Even {tried[-1].joined} {what} joined leave less than {ENOUGH:.0%} of the trips in flows of {self.k[-1]}."
         return Text(
-            "{joined} {what} joined have {share:.0%} of the trips in flows of {most}; see {option}.",
+            "{joined} {what} joined have {bound}{share} of the trips in flows of {most}; see {option}.",
             joined=best.joined,
             what=what,
-            share=ENOUGH,
+            bound="" if best.exact else "at most ",
+            share=_percent(best.shares[-1]),
             most=self.k[-1],
             option=Option("step" if what == "time steps" else "zones"),
         )
@@ -208,8 +209,9 @@ class Description(TableProperty):
         left.set_ylabel("in flows of at least k, %")
         left.legend(frameon=False)
         for axis in right:
+            by_step = self.by_step
             for k in self.k:
-                axis.plot(100 * self.by_step[f"trips_k{k}"], label=f"k = {k}", linewidth=1)
+                axis.plot(100 * by_step[f"trips_k{k}"], label=f"k = {k}", linewidth=1)
             axis.set_xlabel("time step")
             axis.set_ylabel("trips in flows of at least k, %")
             axis.set_ylim(0, 100)

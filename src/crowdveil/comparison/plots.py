@@ -13,8 +13,8 @@ from crowdveil.report.plots.drawing import COLORS, Drawing, new_drawing
 
 MARKERS = "osD^vP*Xph"
 SUPPRESSED = ("S", "trajectories-removed")
-_RATIO_OF_LOGARITHM = 20
-"""Smallest ratio of the largest to the smallest value for a logarithmic axis."""
+_LOGARITHMIC_ABOVE = 20
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
 
 
 def plot_measures(runs: Sequence[Run], columns: Sequence[Column]) -> Drawing:
@@ -152,9 +152,9 @@ def _legend(made: Drawing, runs: Sequence[Run], by_line: dict[str, list[int]]) -
 
 
 def _set_scale(axis: Any, which: str, values: Sequence[float]) -> None:
-    """Start an axis at 0, or make it logarithmic if its values span more than a decade."""
+    """Start an axis at 0, or make it logarithmic if the largest value is many times the smallest."""
     known = [value for value in values if np.isfinite(value)]
-    if known and min(known) > 0 and max(known) > _RATIO_OF_LOGARITHM * min(known):
+    if known and min(known) > 0 and max(known) > _LOGARITHMIC_ABOVE * min(known):
         axis.set(**{f"{which}scale": "log"})
     elif known and min(known) >= 0:
         axis.set(**{"xlim" if which == "x" else "ylim": (0, max(known) * 1.08 or 1)})

@@ -95,7 +95,7 @@ def comparison_columns(names: str | None, takes: type) -> list[Column]:
     """Return the columns of a comparison: of named measures, of the default ones, or of every one for `all`."""
     if names is None:
         return columns_of(named_measures(USUAL[takes], takes))
-    if names.strip() == "all":
+    if names.strip() == ALL:
         return columns_of(named_measures(None, takes))
     texts = [text.strip() for text in names.split(",") if text.strip()]
     wanted = {FIGURES.get(text, text): text for text in FIGURES} if takes is Flows else {}

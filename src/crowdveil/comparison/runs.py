@@ -75,8 +75,7 @@ class Run:
     @property
     def label(self) -> str:
         """The method with all parameters that a comparison sets."""
-        values = {"k": self.k, "suppress": self.suppress, **self.varied}
-        return ":".join((self.method, *(f"{name}={value}" for name, value in values.items() if value is not None)))
+        return full_label(self.method, self)
 
 
 class Runner:
@@ -103,7 +102,7 @@ class Runner:
             try:
                 runs.append(self.run(candidate, progress))
             except FAILURES as error:
-                label = ":".join(p for p in (candidate.label, *_settings(candidate)) if p)
+                label = full_label(candidate.label, candidate)
                 self.left_out[f"{self.name}, {label}" if self.name else label] = _reason(error)
         return runs
 
@@ -153,9 +152,10 @@ class Runner:
         return found
 
 
-def _settings(candidate: Candidate) -> list[str]:
-    values = {"k": candidate.k, "suppress": candidate.suppress, **candidate.varied}
-    return [f"{name}={value}" for name, value in values.items() if value is not None]
+def full_label(method: str, settings: Run | Candidate) -> str:
+    """Return the name of a method with all parameters that a comparison sets."""
+    values = {"k": settings.k, "suppress": settings.suppress, **settings.varied}
+    return ":".join((method, *(f"{name}={value}" for name, value in values.items() if value is not None)))
 
 
 def _remark_on_flows(candidate: Candidate, flows: Flows) -> str:

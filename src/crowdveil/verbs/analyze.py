@@ -194,7 +194,7 @@ def _of_trajectories(
     return found
 
 
-def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReading, notes: ReadNotes) -> Any:
+def _study(release: str | Path | FlowRelease, original: Any, reading: StudyReading, notes: ReadNotes) -> Study:
     """Read the release, the target zones, and the original, if there is one."""
     if isinstance(release, FlowRelease):
         flows = None if original is None else read(Flows, original, FlowReading.checked({}), notes)

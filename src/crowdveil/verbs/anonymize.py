@@ -1,4 +1,4 @@
-"""Anonymize data, and verify a release."""
+"""Anonymize data, and list the methods."""
 
 from __future__ import annotations
 

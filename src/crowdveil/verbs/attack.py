@@ -16,7 +16,7 @@ from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees import FlowKAnonymity
 from crowdveil.io.atomic import new_files
-from crowdveil.io.manifest import Manifest
+from crowdveil.io.manifest import Manifest, read_manifest
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.release_reader import load_flow_release_alone, load_trajectory_release
 from crowdveil.io.tables import check_ending
@@ -42,6 +42,7 @@ from crowdveil.run import releases
 from crowdveil.run.manifest import original_input_options
 from crowdveil.verbs.base import (
     FLOWS,
+    OF_METHODS,
     PACKED,
     TABLES,
     InputFile,
@@ -91,8 +92,14 @@ def attack(
     attacks = named_attacks(name, takes)
     if original is not None and takes is not PublishedReleases:
         raise ParameterError(Option("original"), "only the attack releases compares with an original. Leave it out.")
+    if pairing is not None and takes in (PublishedReleases, AggregatedTrajectories):
+        raise ParameterError(Option("pairing"), "releases of flows have no pairing. Leave it out.")
     if takes is PublishedReleases:
         reading, parameters = split_options(options, FlowReading)
+        if reading and original is None:
+            raise ParameterError(
+                Option(next(iter(reading))), Text("Expected the original with this option, got none. Add {original}.")
+            )
     elif takes is FlowRelease:
         if release is not None or pairing is not None:
             raise ParameterError("release", "an attack on flows reads a single release. Give its folder as the input.")
@@ -109,7 +116,7 @@ def attack(
         found: AttackResults | ExposureResults
         of_flows: dict[type, Callable[[], Published | PublishedReleases | AggregatedTrajectories | Groups]] = {
             PublishedReleases: lambda: _published_releases(data, release, original, reading, notes),
-            AggregatedTrajectories: lambda: _aggregated(data, release, pairing, reading, notes),
+            AggregatedTrajectories: lambda: _aggregated(data, release, reading, notes),
             FlowRelease: lambda: _published(data),
             Groups: lambda: _groups(data, release, pairing, reading, notes),
         }
@@ -181,12 +188,8 @@ def _published_releases(
     )
 
 
-def _aggregated(
-    data: Any, release: Any, pairing: Any, options: dict[str, Any], notes: ReadNotes
-) -> AggregatedTrajectories:
+def _aggregated(data: Any, release: Any, options: dict[str, Any], notes: ReadNotes) -> AggregatedTrajectories:
     """Read trajectories, and the release of their flows, if there is one."""
-    if pairing is not None:
-        raise ParameterError(Option("pairing"), "releases of flows have no pairing. Leave it out.")
     reading = TrajectoryReading.checked(options)
     original, tz = read(Trajectories, data, reading, notes), reading.tz or "UTC"
     if release is None:
@@ -207,7 +210,7 @@ def _groups(data: Any, release: Any, pairing: Any, options: dict[str, Any], note
         published = _published(data)
         if published.release.k_unit != "people" or published.row_semantics == "noisy":
             raise InputError("input", "Expected flows with numbers of people, got none. Name another release.")
-        if not isinstance(data, FlowRelease) and "weight" in releases.sound_release(Path(data))[0].input.options:
+        if not isinstance(data, FlowRelease) and "weight" in read_manifest(Path(data)).input.options:
             raise InputError("input", "Expected numbers of trips, got weighted volumes. Leave the attack out.")
         return Groups.of_rows(published.release, published.k)
     if release is None:
@@ -340,7 +343,7 @@ VERB = Verb(
         "File to write: .json, .csv or .parquet. For trajectories, tables have a row for each person.",
         form=TableForm, json=True, stem="attack",
     ),
-    hidden=lambda name: frozenset(("zones", "zone_id")) if _takes(name) in _TRAJECTORIES else frozenset(),
+    hidden=lambda name: frozenset(("zones", "zone_id")) if _takes(name) in _TRAJECTORIES else OF_METHODS,
     about=_about,
     help=_help,
     example={"tile_m": 500},

@@ -19,7 +19,7 @@ from crowdveil.engine.progress import Progress, Stage, no_progress
 from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.zones import VORONOI, with_files
-from crowdveil.params import Params
+from crowdveil.params import Params, no_such_parameter
 from crowdveil.reading import TrajectoryReading
 
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
@@ -34,6 +34,8 @@ FORMATS = {"pq": "parquet", "json": "geojson"}
 """Formats of endings of file names that are not formats themselves."""
 ALL_FILES = "all"
 """The format of a result that is a folder."""
+OF_METHODS = frozenset(("hierarchy", "partition", "min_tiles_of"))
+"""Input options of flows for methods, which do not change the flows."""
 
 
 class PlainReading(TrajectoryReading):
@@ -122,7 +124,7 @@ class Output:
     check
         Raises if the output cannot be written to a path, with or without replacing a file; None for the default check.
     note
-        The verb in the line that the command prints for each file.
+        The words that the command prints after the name of each file.
     """
 
     help: str = ""
@@ -282,9 +284,7 @@ class Verb:
         known = [option for model in models for option in model.model_fields]
         for option in values:
             if option not in known:
-                raise ParameterError(
-                    Option(option), f"there is no such parameter. Known are {', '.join(known) or 'none'}."
-                )
+                raise no_such_parameter(option, known)
         for model in models:
             for option in file_options(model):
                 check_word(option, values.get(option), option in uploaded)
@@ -340,7 +340,9 @@ def check_word(option: str, value: Any, uploaded: bool) -> None:
     if uploaded and value == VORONOI and option == "zones":
         return
     if uploaded:
-        raise ParameterError(Option(option), "Expected a file in the form or a word in the parameters, got both.")
+        raise ParameterError(
+            Option(option), "Expected a file in the form or a word in the parameters, got both. Leave one out."
+        )
     if not isinstance(value, str) or not re.fullmatch(WORD, value):
         raise ParameterError(
             Option(option),

@@ -76,6 +76,8 @@ def compare(
     """
     check_folder(output, overwrite=overwrite)
     inputs = list(data) if isinstance(data, list | tuple) else [data]
+    if not inputs:
+        raise InputError("input", "Expected at least one input, got none. Name one.")
     takes = kind_of(methods, Trajectories if trajectories or isinstance(inputs[0], Trajectories) else Flows)
     if trajectories and takes is Flows:
         raise ParameterError(Option("trajectories"), "The named methods are for flows. Omit this option.")
@@ -138,10 +140,10 @@ def _sources(inputs: Sequence[Any], zones: Any) -> list[tuple[Any, str, Any]]:
     """Return each input with its name and zones; a single input may have several zones, and is read with each."""
     listed = [text.strip() for text in zones.split(",")] if isinstance(zones, str) else zones
     listed = listed if isinstance(listed, list | tuple) else [listed]
-    if not inputs or (len(listed) not in (1, len(inputs)) and len(inputs) > 1):
+    if len(listed) not in (1, len(inputs)) and len(inputs) > 1:
         raise ParameterError(
             Option("zones"),
-            f"Expected one file for all {len(inputs):,} inputs or one for each, got {len(listed):,}.",
+            f"Expected one file for all {len(inputs):,} inputs or one for each, got {len(listed):,}. Change them.",
         )
     if len(inputs) == 1:
         data = inputs[0]

@@ -18,7 +18,7 @@ from crowdveil.io.notes import ReadNotes
 from crowdveil.model.flows import Flows
 from crowdveil.params import NumberList, Params
 from crowdveil.reading import FlowReading, read
-from crowdveil.verbs.base import FLOWS, DrawnForm, InputFile, Outcome, Output, Task, Verb, with_examples
+from crowdveil.verbs.base import FLOWS, OF_METHODS, DrawnForm, InputFile, Outcome, Output, Task, Verb, with_examples
 from crowdveil.verbs.compare import compare
 from crowdveil.verbs.opened import check_outputs, visible
 
@@ -111,6 +111,7 @@ VERB = Verb(
         plot=True,
         json=True,
     ),
+    hidden=lambda name: OF_METHODS - {"hierarchy"},  # larger tiles are areas of the tree
     help=lambda name: with_examples(
         HELP,
         "describe",

@@ -88,7 +88,7 @@ def measure(
     check_outputs(output, plot)
     with new_files(output, plot, overwrite=overwrite) as (table, picture):
         stage("reading")
-        data, made, how = _read_both(original, release, pairing, paired_by_id, options, notes)
+        data, made, how, _ = read_both(original, release, pairing, paired_by_id, options, notes)
         listed = requested(wanted, Flows if isinstance(data, Flows) else Trajectories)
         found = measured(data, made, listed, progress=progress, stage=stage)
         for sentence in found.notes:
@@ -102,10 +102,10 @@ def measure(
     return found
 
 
-def _read_both(
+def read_both(
     original: Any, release: Any, pairing: str | Path | None, by_id: bool, options: dict[str, Any], notes: ReadNotes
-) -> tuple[Flows | Trajectories, Release, tuple[str, ...]]:
-    """Return the original and the release as models, and a sentence on the pairing of trajectories."""
+) -> tuple[Flows | Trajectories, Release, tuple[str, ...], str]:
+    """Return the original and the release as models, a sentence on the pairing of trajectories, and the time zone."""
     if isinstance(release, str | Path):
         release = releases.release_of_file(Path(release))
     folder = isinstance(release, Path) and not release.is_file()
@@ -116,6 +116,7 @@ def _read_both(
     if of_flows and (pairing is not None or by_id):
         option = Option("pairing" if pairing is not None else "paired_by_id")
         raise ParameterError(option, "releases of flows have no pairing. Leave it out.")
+    tz = str(options.get("tz") or ("UTC" if opened is None else opened[0].time_zone))
     if opened is not None and not isinstance(original, takes):
         options = original_input_options(opened[0], options)
     data = read(takes, original, READINGS[takes].checked(options), notes)
@@ -131,16 +132,16 @@ def _read_both(
     else:
         made, ids = _published(data, release, by_id, options, notes)
     if not isinstance(data, Trajectories) or not isinstance(made, TrajectoryRelease):
-        return data, made, ()
+        return data, made, (), tz
     if by_id and ids is None:
         raise ParameterError(Option("paired_by_id"), OWN_IDS)
     made = with_canonical_source(made, original, data)
-    if pairing is not None and made.source is None:
+    if pairing is not None:
         published = releases.published_ids(len(made)) if ids is None else ids
         made = replace(made, source=read_pairing(pairing, data, published))
     sentence = _describe_pairing(pairing, by_id, made)
     notes.add(sentence)
-    return data, made, (render(sentence, as_command_line),)
+    return data, made, (render(sentence, as_command_line),), tz
 
 
 def _published(

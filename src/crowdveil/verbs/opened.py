@@ -77,8 +77,11 @@ def warn(notes: ReadNotes, stacklevel: int = 2) -> None:
 
 @contextmanager
 def folder_of(release: Any) -> Iterator[Any]:
-    """Yield the folder of a result, also of one in memory, and any other value unchanged."""
-    if not isinstance(release, Result):
+    """Yield the folder of a result, also of one in memory or in a list, and any other value unchanged."""
+    if isinstance(release, list) and any(isinstance(each, Result) for each in release):
+        with ExitStack() as opened:
+            yield [opened.enter_context(folder_of(each)) for each in release]
+    elif not isinstance(release, Result):
         yield release
     elif isinstance(release.folder, str):  # on a cluster
         yield release.folder

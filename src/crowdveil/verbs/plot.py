@@ -65,7 +65,7 @@ def _files(name: str) -> tuple[InputFile, ...]:
     metavar = "RELEASE" if kind.most == 1 else "RELEASE..."
     release = InputFile("release", (), metavar, several=True, required=kind.releases == "required", argument=True)
     original = InputFile(
-        "original", (), help="The data before anonymization. The picture is then confidential, and so must be its name.",
+        "original", (), help="The data before anonymization. The picture is then confidential, and its name must say so.",
         required=False,
     )  # fmt: skip
     return (*([release] if kind.releases != "no" else []), *([original] if kind.original != "no" else []))

@@ -24,7 +24,7 @@ from crowdveil.model.tabular import Tabular
 from crowdveil.model.time_axis import Clock
 from crowdveil.model.trajectories import Trajectories
 from crowdveil.solve.trajectory.path_tree import PathTree, RangeQueries
-from crowdveil.verbs.measure import _read_both
+from crowdveil.verbs.measure import read_both
 from crowdveil.verbs.opened import visible
 
 Distortion = Callable[[Ints, Ints], Floats]
@@ -86,19 +86,20 @@ def measure_queries(
     """Measure how the answers to your own spatio-temporal range queries change. The numbers are exact and confidential.
 
     `queries` is a path or a table with the columns `lon`, `lat`, `radius_m`, `start` and `end`: closed circles and intervals of
-    time, as in `sid` and `aid`. `distortion` takes the answers to all queries in the original and in the release, and returns the
-    distortion of each; the default is abs(Q − Q*) / max(Q, Q*). `original`, `release` and `options` are those of `measure`.
+    time, as in `sid` and `aid`; times without a zone are in that of the original. `distortion` takes the answers to all queries
+    in the original and in the release, and returns the distortion of each; the default is abs(Q − Q*) / max(Q, Q*). `original`,
+    `release` and `options` are those of `measure`.
 
     >>> crowdveil.measure_queries("cabs.csv", "out", "queries.csv").sid  # doctest: +SKIP
     """
     stage("reading")
-    data, made, _ = _read_both(original, release, None, False, options, notes if notes is not None else ReadNotes())
+    data, made, _, tz = read_both(original, release, None, False, options, notes if notes is not None else ReadNotes())
     if not isinstance(data, Trajectories) or not isinstance(made, TrajectoryRelease):
         raise InputError("Expected trajectories, got flows. Range queries are for trajectories.")
     if len(data) == 0:
         raise InputError("Expected at least one original trajectory, got none.")
     compared = TrajectoryComparison(data, made)
-    asked = read_queries(queries, compared, str(options.get("tz") or "UTC"))
+    asked = read_queries(queries, compared, tz)
     stage("answering")
     before, after = (PathTree.of(paths).counts(asked) for paths in (compared.paths, compared.published))
     means = [float(np.mean(distortion(a, b))) for a, b in zip(before, after, strict=True)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from crowdveil.io.atomic import new_file
+from crowdveil.io.atomic import new_files
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, write_table
 from crowdveil.run.trips import TripOptions, find_trips
@@ -49,9 +49,9 @@ def trips(
     """
     if output is not None:
         check_ending(Path(output))
-    table = find_trips(data, TripOptions.checked(options), notes if notes is not None else ReadNotes())
-    if output is not None:
-        with new_file(Path(output), overwrite=overwrite) as file:
+    with new_files(output, overwrite=overwrite) as (file,):
+        table = find_trips(data, TripOptions.checked(options), notes if notes is not None else ReadNotes())
+        if file is not None:
             write_table(table, file, as_input=True)
     return table
 

@@ -72,8 +72,8 @@ def _lines(checked: Findings, from_files: bool) -> list[str]:
 
 HELP = """Check a release or a heat map from its files alone, or with the original data too.
 
-Each guarantee holds, is violated, or is not checked, because files alone do not show everything, and never noise. The original
-is read with the options of the release; only files, such as zones, must be named again.
+Each guarantee holds, is violated, or is not checked: files alone do not show everything, and noise can never be checked. The
+original is read with the options of the release; only files, such as zones, must be named again.
 
 Exit code 0 if no guarantee is violated (the last lines count unchecked ones), 1 if one is violated or a file was changed, 2 if
 nothing can be checked."""

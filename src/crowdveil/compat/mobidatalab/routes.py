@@ -126,8 +126,8 @@ def add_routes(app: FastAPI) -> None:
     for path, verb, fields, chosen in ROUTES:
         _add(app, path, verb, fields, chosen)
 
-    @app.get("/task", tags=["mobidatalab"], summary="The same without a slash", operation_id="get_task_without_slash",
-             responses=openapi.FILE)  # fmt: skip
+    @app.get("/task", tags=["mobidatalab"], summary="The same as GET /task/, without the final slash",
+             operation_id="get_task_without_slash", responses=openapi.FILE)  # fmt: skip
     @app.get("/task/", tags=["mobidatalab"], summary="The result of a task, or why there is none yet", operation_id="get_task",
              responses=openapi.FILE)  # fmt: skip
     def task(request: Request, who: Reader, task_id: str = Query(max_length=200)) -> Response:

@@ -19,7 +19,7 @@ from crowdveil.run.options import RunOptions
 from crowdveil.verbs import run_file
 from crowdveil.verbs.base import Task, Verb, values_of
 from crowdveil.verbs.filter import TRAJECTORIES
-from crowdveil.verbs.run_file import known_only, need, tables
+from crowdveil.verbs.run_file import known_only, need
 
 KEYS = ("method", "input_file", "output_folder", "main_output_file", "params")
 RUN_KEYS = (*KEYS, "pairing")
@@ -131,7 +131,7 @@ def _analysis_of(path: Path, content: dict[str, Any]) -> Task:
     name = content.get("main_output_file") or f"{source.stem}_{analysis.name}.geojson"
     if not isinstance(name, str) or Path(name).name != name or not Path(name).suffix:
         raise ParameterError(path, "main_output_file must be a plain name with an ending, such as map.json.")
-    values = _flatten(path, tables(path, content, "params"))
+    values = _flatten(path, _params_of(path, content, "params"))
     options = ANALYSES.get(analysis.name, NONE).translate(values)
     output = Path(need(path, content, "output_folder")) / name
     return Task(analysis.name, options, {"data": str(source)}, output)
@@ -155,15 +155,10 @@ def _measurement_of(path: Path, content: dict[str, Any]) -> Task:
     labels = [asked.label for entry in listed for asked in _measures_of(path, entry)]
     values: dict[str, Any] = {"measures": labels}
     if "paired_by_id" in content:
-        values["paired_by_id"] = _is_paired_by_id(path, content)
+        values["paired_by_id"] = content["paired_by_id"]
+        if not isinstance(values["paired_by_id"], bool):
+            raise ParameterError(path, "paired_by_id must be true or false.")
     return Task(ALL, values, files, None if name is None else Path(folder) / name)
-
-
-def _is_paired_by_id(path: Path, content: dict[str, Any]) -> bool:
-    value = content.get("paired_by_id", False)
-    if not isinstance(value, bool):
-        raise ParameterError(path, "paired_by_id must be true or false.")
-    return value
 
 
 def _measures_of(path: Path, entry: dict[str, Any]) -> list[MeasureRequest]:
