@@ -251,3 +251,24 @@ def test_a_fault_of_ours_is_one_sentence(
     monkeypatch.setattr(local, "read", lambda *_, **__: 1 / 0)
     code, _, err = crowdveil("anonymize", "simple-generalization", points, "-o", tmp_path / "out")
     assert code == 1 and err.count("\n") == 1 and "ZeroDivisionError" in err
+
+
+def test_names_in_files_of_strangers_do_not_steer_the_terminal(command: Any, tmp_path: Path) -> None:
+    (tmp_path / "evil.csv").write_text('"a\x1b[31mb\n",c\x07\n1,2\n')
+    (tmp_path / "zones.csv").write_text("zone_id,lon,lat\na\x07,2.3,48.8\nb,2.4,48.9\n")
+    (tmp_path / "flows.csv").write_text("origin,destination,volume\na\x07,b,12\n")
+    said = [
+        command("flows", tmp_path / "evil.csv", "-o", tmp_path / "x.csv"),
+        command(
+            "anonymize",
+            "suppression",
+            tmp_path / "flows.csv",
+            "--zones",
+            tmp_path / "zones.csv",
+            "-o",
+            tmp_path / "out",
+        ),
+        command("analyze", "profiles", tmp_path / "out", "--pairs", "1"),
+    ]
+    for ran in said:
+        assert not any(ord(sign) < 32 and sign not in "\n\t" for sign in ran.out + ran.err), ran

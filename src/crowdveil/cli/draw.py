@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import show_if_compiling, show_notes
+from crowdveil.cli.console import show_if_compiling, show_lines, show_notes
 from crowdveil.cli.options import MAIN, GroupedCommand, options_of
 from crowdveil.cli.remote import RemoteTarget, remote_target, send, server_options, without_server
 from crowdveil.compat.mobidatalab.runfiles import task_of
@@ -225,6 +225,6 @@ def perform(verb: Verb, task: Task, server: RemoteTarget | None, *, as_json: boo
         lines = [*written, *outcome.lines] if output.required else [*outcome.lines, *written]
         report = Path("" if task.output is None else task.output) / REPORT_FILE
         look = [f"  open {report}"] if output.mark and report.is_file() else []
-        click.echo("\n".join([*lines, *look]))
+        show_lines([*lines, *look])
     if outcome.exit_code:
         sys.exit(outcome.exit_code)

@@ -10,7 +10,7 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from crowdveil.cli.console import show_notes
+from crowdveil.cli.console import show_lines, show_notes
 from crowdveil.cli.options import given, options_of
 from crowdveil.comparison.candidates import CONFIDENTIAL
 from crowdveil.comparison.comparison import Comparison
@@ -272,7 +272,7 @@ def queries(original: str, release: str, queries: str, output: str | None, overw
         if file is not None:
             write_table(found.to_arrow(), file)
     show_notes(notes)
-    click.echo("\n".join(found.lines()))
+    show_lines(found.lines())
 
 
 @command.command(params=[*options_of(TrajectoryReading)])

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from crowdveil.cli.console import show_lines
 from crowdveil.cli.options import given, options_of
 from crowdveil.ledger.recording import retire, verify_ledger
 from crowdveil.ledger.store import Ledger, create_ledger
@@ -61,7 +62,10 @@ def init(ledger: Path) -> None:
 def list_entries(ledger: Path, as_json: bool) -> None:
     """List the entries with release, method, k, period, state and audit."""
     opened = Ledger(ledger)
-    click.echo(json.dumps(entry_rows(opened), indent=2) if as_json else "\n".join(entry_lines(opened)))
+    if as_json:
+        click.echo(json.dumps(entry_rows(opened), indent=2))
+    else:
+        show_lines(entry_lines(opened))
 
 
 @command.command("check", params=options_of(EitherReading))
@@ -100,8 +104,7 @@ def add(ledger: Path, release: Path, original: str | None, published: bool, inde
 def _show(release: Path, found: Checked) -> None:
     verdict = "passed" if found.passed else "refused"
     click.echo(f"{release}: {verdict if found.entry is None else f'entry {found.entry}'}")
-    for line in found.lines:
-        click.echo(f"  {line}")
+    show_lines(f"  {line}" for line in found.lines)
 
 
 @command.command("explain")
@@ -109,7 +112,7 @@ def _show(release: Path, found: Checked) -> None:
 @click.argument("entry", required=False, type=int, metavar="[ENTRY]")
 def explain_entry(ledger: Path, entry: int | None) -> None:
     """Explain the audit of an entry, or of the last refused release: rows, subtraction and size of the set."""
-    click.echo("\n".join(explain(Ledger(ledger), entry)))
+    show_lines(explain(Ledger(ledger), entry))
 
 
 @command.command("verify")
@@ -117,7 +120,7 @@ def explain_entry(ledger: Path, entry: int | None) -> None:
 @click.option("--last", metavar="HASH", help="Last hash of an earlier check, to detect lines removed at the end.")
 def verify(ledger: Path, last: str | None) -> None:
     """Check that no line or file of the ledger was changed or removed."""
-    click.echo("\n".join(verify_ledger(Ledger(ledger), last)))
+    show_lines(verify_ledger(Ledger(ledger), last))
 
 
 @command.command("retire")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crowdveil.cli.console import show_sentences
+from crowdveil.cli.console import show_lines, show_sentences
 from crowdveil.cli.remote import fetched, put_file, put_folder
 from crowdveil.engine.progress import progress_bar
 from crowdveil.errors import Option, ParameterError
@@ -42,13 +42,13 @@ def jobs(task: str | None, output: str | None, overwrite: bool, cancel: bool, se
         if cancel or output is not None:
             raise ParameterError("Expected the id of a job, got none. Name it.")
         for job in client.jobs():
-            click.echo(_lines_of(job)[0])
+            show_lines(_lines_of(job)[:1])
     elif cancel:
         if output is not None:
             raise ParameterError(Option("cancel"), "a cancelled job has no result. Leave out -o.")
         click.echo(f"{task}: {client.cancel(task)['state']}")
     elif output is None:
-        click.echo("\n".join(_lines_of(client.job(task))))
+        show_lines(_lines_of(client.job(task)))
     else:
         get(client, task, Path(output), overwrite=overwrite)
 
@@ -70,7 +70,7 @@ def get(client: Remote, task: str, output: Path, *, overwrite: bool) -> None:
         fetched(client, job, put, progress)
     show_sentences(job["summary"]["notes"])
     click.echo(f"{output}: {VERBS[job['kind']].output(job['name']).note}")
-    click.echo("\n".join(job["summary"]["lines"]))
+    show_lines(job["summary"]["lines"])
 
 
 def _lines_of(job: dict[str, Any]) -> list[str]:
