@@ -256,7 +256,7 @@ def test_a_fault_of_ours_is_one_sentence(
 def test_names_in_files_of_strangers_do_not_steer_the_terminal(command: Any, tmp_path: Path) -> None:
     (tmp_path / "evil.csv").write_text('"a\x1b[31mb\n",c\x07\n1,2\n')
     (tmp_path / "zones.csv").write_text("zone_id,lon,lat\na\x07,2.3,48.8\nb,2.4,48.9\n")
-    (tmp_path / "flows.csv").write_text("origin,destination,volume\na\x07,b,12\n")
+    (tmp_path / "flows.csv").write_text("origin,destination,volume,time\na\x07,b,12,2020-01-01T00:00\n")
     said = [
         command("flows", tmp_path / "evil.csv", "-o", tmp_path / "x.csv"),
         command(
@@ -270,5 +270,6 @@ def test_names_in_files_of_strangers_do_not_steer_the_terminal(command: Any, tmp
         ),
         command("analyze", "profiles", tmp_path / "out", "--pairs", "1"),
     ]
+    assert [ran.code for ran in said] == [2, 0, 0] and "a\ufffd" in said[0].err and "from a\ufffd" in said[2].out
     for ran in said:
         assert not any(ord(sign) < 32 and sign not in "\n\t" for sign in ran.out + ran.err), ran
