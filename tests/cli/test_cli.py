@@ -254,7 +254,7 @@ def test_a_fault_of_ours_is_one_sentence(
 
 
 def test_names_in_files_of_strangers_do_not_steer_the_terminal(command: Any, tmp_path: Path) -> None:
-    (tmp_path / "evil.csv").write_text('"a\x1b[31mb\n",c\x07\n1,2\n')
+    (tmp_path / "evil.csv").write_text("a\x07b,c\n1,2\n")
     (tmp_path / "zones.csv").write_text("zone_id,lon,lat\na\x07,2.3,48.8\nb,2.4,48.9\n")
     (tmp_path / "flows.csv").write_text("origin,destination,volume,time\na\x07,b,12,2020-01-01T00:00\n")
     said = [
