@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from crowdveil.analysis.heatmap_manifest import is_heat_map, verify_heat_map
-from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, counted
+from crowdveil.errors import GuaranteeViolatedError, InputError, Option, ParameterError, Text, counted
 from crowdveil.guarantees import Finding, Guarantee, guarantee_from_manifest
 from crowdveil.guarantees.original import BoundedVolumes, TrueVolumes
 from crowdveil.io.atomic import new_file, recover
@@ -53,12 +53,18 @@ def verified(
     folder: Path, original: Any = None, reading: dict[str, Any] | None = None, pairing: Any = None
 ) -> tuple[list[tuple[Guarantee, Finding]], str]:
     """Verify a release as `verify` does; return what k counts too."""
+    for option in (*(reading or {}), *(["pairing"] if pairing is not None else [])):
+        if original is None:
+            raise ParameterError(
+                Option(option), Text("Expected the original with this option, got none. Add {original}.")
+            )
     if is_heat_map(Path(folder)):
         if pairing is not None:
             raise ParameterError(Option("pairing"), "a heat map has no pairing. Leave it out.")
-        options = reading or {} if original is None else map_input_options(Path(folder), reading or {})
-        checked_options = TrajectoryReading.checked(options)
-        points = None if original is None else read(Trajectories, original, checked_options, ReadNotes())
+        points = None
+        if original is not None:
+            options = TrajectoryReading.checked(map_input_options(Path(folder), reading or {}))
+            points = read(Trajectories, original, options, ReadNotes())
         sectors, counts = verify_heat_map(Path(folder), points)
         return list(sectors), counts
     manifest, written = open_release(Path(folder))

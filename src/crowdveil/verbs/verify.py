@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.guarantees import Finding, Guarantee
 from crowdveil.guarantees.base import FROM_FILES, tally
 from crowdveil.reading import EitherReading
@@ -45,11 +44,6 @@ def _as_json(folder: str, counts: str, findings: Findings) -> dict[str, Any]:
 
 def _run(task: Task) -> Outcome:
     original, pairing = task.files.get("original"), task.files.get("pairing")
-    for option in (*task.values, *(["pairing"] if pairing is not None else [])):
-        if original is None:
-            raise ParameterError(
-                Option(option), Text("Expected the original with this option, got none. Add {original}.")
-            )
     folder = task.files["folder"]
     checked, counts = releases.verified(Path(folder), original, task.of(EitherReading), pairing)
     hashes = "a GeoJSON alone has no hash to check" if Path(folder).is_file() else "files are as they were written"
