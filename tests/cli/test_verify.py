@@ -115,7 +115,7 @@ def test_what_is_wrong_is_reported_in_one_sentence(command: Any, made: Path) -> 
     out, trips, zones = made / "out", made / "trips.csv", made / "zones.csv"
     assert "made with a file of zones. Give it with --zones" in command("verify", out, "--original", trips).sentence
     assert "Add --original" in command("verify", out, "--zones", zones).sentence
-    with pytest.raises(ParameterError, match="^zones: Expected the original with this option, got none"):
+    with pytest.raises(ParameterError, match="zones: Expected the original with this option"):
         crowdveil.verify(out, zones=zones)
     (made / "other.csv").write_text(trips.read_text() + "1,2,2026-03-02T08:15:00,u1\n")
     ran = command("verify", out, "--original", made / "other.csv", "--zones", zones)
