@@ -225,14 +225,9 @@ def _locate_in_grid(zones: Zones, lon: Floats, lat: Floats) -> Indices:
     wanted = row[inside].astype(np.int64) * grid.columns + column[inside]
     own = zones.row.astype(np.int64) * grid.columns + zones.column
     tile = np.full(len(lon), -1, np.int32)
-    if grid.columns * grid.rows > MAX_TILES:
-        order = np.argsort(own, kind="stable")
-        at = np.minimum(np.searchsorted(own[order], wanted), len(own) - 1)
-        tile[inside] = np.where(own[order[at]] == wanted, order[at], -1)
-        return tile
-    number = np.full(grid.columns * grid.rows, -1, np.int32)
-    number[own] = np.arange(len(zones), dtype=np.int32)
-    tile[inside] = number[wanted]
+    order = np.argsort(own)
+    at = np.minimum(np.searchsorted(own[order], wanted), len(own) - 1)
+    tile[inside] = np.where(own[order[at]] == wanted, order[at], -1)
     return tile
 
 

@@ -99,10 +99,10 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
     if len(data) == 0:
         return join_solutions(data, steps, [ALL_SUPPRESSED] * data.steps, None)
     system = steps.system()
-    solve_step, people_in = steps.solver(system), _people_of_steps(data)
+    solve_step = steps.solver(system)
 
     def solve(step: int) -> StepSolution:
-        if people_in(step) < steps.k:
+        if data.people_in_step(step) < steps.k:
             return ALL_SUPPRESSED
         try:
             return solve_step(step)
@@ -111,14 +111,6 @@ def solve_steps(data: Flows, steps: StepRange, progress: Progress) -> FlowReleas
 
     done = engine.current().map(solve, data.steps, progress)
     return join_solutions(data, steps, [StepSolution(*arrays) for arrays in done], system)
-
-
-def _people_of_steps(data: Flows) -> Callable[[int], int]:
-    """Return how the people of a time step are found: all at once where they add up, since each sum releases Python's lock."""
-    if data.person_ids is not None:
-        return data.people_in_step
-    people: list[int] = data.people_by_step.tolist()
-    return people.__getitem__
 
 
 def check_person_ids(data: Flows) -> None:
