@@ -130,7 +130,7 @@ def _rendered(part: Part, naming: Naming) -> str:
     if not isinstance(part, Subject):
         return naming(part)
     # Python names a wrong argument without its sign: "k: Expected …", and not "k=: Expected …".
-    return f"{part.of.name if naming is as_argument and isinstance(part.of, Option) else naming(part.of)}: "
+    return f"{naming(part.of).removesuffix('=') if isinstance(part.of, Option) else naming(part.of)}: "
 
 
 def as_argument(part: Reference) -> str:

@@ -22,7 +22,7 @@ def with_boxes(data: Flows, seed: int) -> Flows:
             if rng.random() < 0.8:
                 boxes.append([names.setdefault(part, len(names)) for part in (origins, destinations)])
     tiles = [list(part) for part in names]
-    labels = [data.zones.ids[part[0]] if len(part) == 1 else "area " + "-".join(map(str, part)) for part in tiles]
+    labels = [data.zones.ids[part[0]] if len(part) == 1 else f"area {sum(1 << t for t in part):x}" for part in tiles]
     flat = np.array([t for part in tiles for t in part], np.int32)
     areas = Areas(data.zones, np.array(labels, dtype=object), np.cumsum([0, *map(len, tiles)]), flat)
     pairs = np.array(boxes, np.int32).reshape(-1, 2)
