@@ -122,8 +122,8 @@ class Targets:
             raise InputError(
                 Option("v_target"),
                 Text(
-                    "at least {needed:,} trips must be suppressed here, in origins below k. Choose a larger target or auto, "
-                    "or allow more with {suppress}.",
+                    "origins below k have more trips than may be suppressed. Choose a larger target or auto, or allow more with "
+                    "{suppress}; at least {needed:,} trips must be suppressed here.",
                     needed=min(needed),
                 ),
             )
