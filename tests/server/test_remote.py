@@ -26,6 +26,8 @@ Command = Callable[..., Ran]
 def there(tmp_path_factory: pytest.TempPathFactory, running: Running) -> Path:
     """Data of one city: trips, zones and trajectories."""
     folder = tmp_path_factory.mktemp("city")
+    (folder / "more" / "files").mkdir(parents=True)
+    (folder / "more" / "files" / "of its owner.txt").write_text("no release")
     (folder / "cabs.csv").write_text(cabs(20))
     (folder / "trips.csv").write_text(
         "time,origin,destination,user\n"

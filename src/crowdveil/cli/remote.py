@@ -19,6 +19,7 @@ from crowdveil.errors import Option, ParameterError, Text
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io import archive
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
+from crowdveil.io.manifest import manifest_path
 from crowdveil.io.notes import ReadNotes
 from crowdveil.io.tables import check_ending, check_picture
 from crowdveil.io.written_release import MANIFEST_FILE
@@ -205,12 +206,13 @@ def _comment(review: dict[str, Any]) -> str:
 
 @contextmanager
 def _sendable(files: Mapping[str, Any]) -> Iterator[dict[str, Path]]:
-    """Yield files, and folders as zip files."""
+    """Yield files, and releases as zip files."""
     with scratch_folder() as folder:
         ready: dict[str, Path] = {}
         for field, file in files.items():
             path = Path(file)
             if path.is_dir():
+                manifest_path(path)  # a folder that is no release may hold anything, and stays here
                 packed = Path(folder) / f"{field}.zip"
                 archive.pack(path, packed)
                 path = packed

@@ -282,13 +282,18 @@ class _Distortion(_Open):
     coverage_percent: Number = None
 
 
+def manifest_path(folder: Path) -> Path:
+    """Return the path of the manifest in a folder; raise if there is none."""
+    if not folder.exists():
+        raise InputError(folder, "there is no such file or folder. Expected the folder of a release.")
+    if not (folder / MANIFEST_FILE).is_file():
+        raise InputError(folder, f"Expected a folder with a release, but there is no {MANIFEST_FILE} in it.")
+    return folder / MANIFEST_FILE
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a release."""
-    path = Path(folder) / MANIFEST_FILE
-    if not Path(folder).exists():
-        raise InputError(folder, "there is no such file or folder. Expected the folder of a release.")
-    if not path.is_file():
-        raise InputError(folder, f"Expected a folder with a release, but there is no {MANIFEST_FILE} in it.")
+    path = manifest_path(Path(folder))
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         if values["format"] != FORMAT:
