@@ -228,6 +228,11 @@ def test_the_sentence_is_the_command_lines(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_of_data_is_not_sent(there: Path, tmp_path: Path, on_server: Running, command: Command) -> None:
+    ran = command("anonymize", "joint", there, "-o", tmp_path / "out", "--server", on_server.url)
+    assert ran.code == 2 and "Expected one file for a server, got a folder" in ran.sentence
+
+
 def test_detached_and_fetched_later(there: Path, tmp_path: Path, on_server: Running, command: Command) -> None:
     at = ["--server", on_server.url]
     left = command("anonymize", "swapmob", there / "cabs.csv", "-o", tmp_path / "x", "--detach", *at)

@@ -15,7 +15,7 @@ import click
 from crowdveil.analysis.heatmap_manifest import is_heat_map
 from crowdveil.cli.console import show_sentences
 from crowdveil.engine.progress import progress_bar
-from crowdveil.errors import Option, ParameterError, Text
+from crowdveil.errors import InputError, Option, ParameterError, Text
 from crowdveil.guarantees.base import require_not_violated
 from crowdveil.io import archive
 from crowdveil.io.atomic import check_file, check_target, new_file, new_folder, scratch_folder
@@ -135,6 +135,10 @@ def _sent(verb: Verb, task: Task) -> tuple[dict[str, Any], dict[str, Any]]:
             raise ParameterError(
                 Option(role),
                 "Expected one file of each kind for a server, got several. Give one, or run without a server.",
+            )
+        if Path(several[0]).is_dir() and not set(PACKED) & set(roles[role].endings):
+            raise InputError(
+                several[0], "Expected one file for a server, got a folder. Give a file, or run without a server."
             )
         files[role] = several[0]
     values, accepted = dict(task.values), verb.fields(task.name)
